@@ -1,0 +1,34 @@
+"""The helpers that the course's notebooks call. Three floors; an import never runs upward.
+
+1. subject: plain PyTorch for your own work, one module a topic (`devices`, `storage`, `floats`, `timing`);
+2. teaching: what makes a notebook a lesson (`lesson`, `exercises`, `figures`, `course_map`);
+3. publishing: what turns notebooks into other forms (`publishing`, `classroom`); no notebook imports it.
+
+Importing the package loads none of them: each name below loads its module when it is first used.
+"""
+from importlib import import_module
+
+_HOME_OF = {
+    "setup": "lesson",
+    "show": "lesson",
+    "predict": "lesson",
+    "check": "exercises",
+    "exercises": "exercises",
+    "hint": "exercises",
+    "progress": "exercises",
+    "solution": "exercises",
+    "course_map": "course_map",
+}
+__all__ = sorted(_HOME_OF)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME_OF:
+        raise AttributeError(f"course_lib has no {name!r}; it offers {', '.join(__all__)}, and its modules by import.")
+    value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

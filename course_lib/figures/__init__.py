@@ -1,0 +1,17 @@
+"""One function per picture; each returns a matplotlib figure that `show(fig, alt=…)` displays.
+
+One file per topic. A picture's file (and matplotlib with it) loads when the picture is first asked for.
+"""
+from importlib import import_module
+
+_HOME_OF = {
+}
+__all__ = sorted(_HOME_OF)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME_OF:
+        raise AttributeError(f"there is no figure {name!r}; there are {', '.join(__all__)}.")
+    value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value
