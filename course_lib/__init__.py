@@ -1,7 +1,7 @@
 """The helpers that the course's notebooks call. Three floors; an import never runs upward.
 
 1. subject: plain PyTorch for your own work, one module a topic (`devices`, `storage`, `floats`, `timing`);
-2. teaching: what makes a notebook a lesson (`lesson`, `exercises`, `figures`, `course_map`);
+2. teaching: what makes a notebook a lesson (`lesson`, `exercises`, `figures`, `chapters`);
 3. publishing: what turns notebooks into other forms (`publishing`, `classroom`); no notebook imports it.
 
 Importing the package loads none of them: each name below loads its module when it is first used.
@@ -17,7 +17,7 @@ _HOME_OF = {
     "hint": "exercises",
     "progress": "exercises",
     "solution": "exercises",
-    "course_map": "course_map",
+    "course_map": "chapters",
 }
 __all__ = sorted(_HOME_OF)
 
