@@ -10,7 +10,8 @@ BLUE, SKY, GREEN = "#0072B2", "#56B4E9", "#009E73"
 ORANGE, VERMILION, PINK, YELLOW = "#E69F00", "#D55E00", "#CC79A7", "#F0E442"
 INK, GREY, PALE = "#222222", "#767676", "#E8E8E8"  # text; secondary text (4.5:1 on white); fills
 
-DPI = 110
+DPI = 144  # of the PNG, so that it stays sharp when a projector enlarges it
+CSS_PIXELS_PER_INCH = 100  # a figure 10 inches wide takes 1000 pixels of the page
 STYLE = {
     "figure.facecolor": "white",
     "figure.dpi": DPI,

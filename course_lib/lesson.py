@@ -1,0 +1,114 @@
+"""What makes a notebook a lesson: `setup` begins it, `predict` asks before a cell answers, `show` displays a figure."""
+import html
+import math
+import random
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from course_lib import logbook
+from course_lib.checked import describe
+
+_OPEN = object()  # "not measured yet", since None could be a measurement
+
+
+def setup(seed: int = 0) -> None:
+    """Make a notebook repeatable: seed torch, NumPy and Python, and print tensors with four digits, without 1e-3 notation."""
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)
+    torch.set_printoptions(profile="default", sci_mode=False, linewidth=100)
+
+
+def show(figure: object, *, alt: str) -> None:
+    """Display a matplotlib figure as PNG with `alt`, the text that says what it shows to whoever cannot see it."""
+    from matplotlib.figure import Figure
+
+    if not isinstance(figure, Figure):
+        raise TypeError(f"show(): figure is {describe(figure)}; a matplotlib Figure is asked for.")
+    if not isinstance(alt, str) or len(alt.split()) < 3:
+        raise ValueError(f"show(): alt is {describe(alt)}; a sentence that says what the figure shows is asked for.")
+    import io
+
+    from IPython import get_ipython
+    from IPython.display import display
+
+    from course_lib.figures.style import CSS_PIXELS_PER_INCH, DPI
+
+    picture = io.BytesIO()
+    # Without the Software entry the same figure is the same file under another version of matplotlib.
+    figure.savefig(picture, format="png", dpi=DPI, metadata={"Software": None})
+    if get_ipython() is None:
+        print(alt)
+        return
+    width = round(figure.get_figwidth() * CSS_PIXELS_PER_INCH)
+    data = {"image/png": picture.getvalue(), "text/plain": alt}
+    display(data, raw=True, metadata={"image/png": {"alt": alt, "width": width}})
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One question, what the learner guessed and what was measured; it displays as a sentence."""
+
+    question: str
+    text: str
+
+    def __repr__(self) -> str:
+        return f"{self.question}{'' if self.question.endswith('?') else ':'} {self.text}"
+
+    def _repr_html_(self) -> str:
+        style = "border-left:4px solid #56B4E9;padding:.3em .8em"
+        return f'<div style="{style}"><b>{html.escape(self.question)}</b><br>{html.escape(self.text)}</div>'
+
+
+def predict(
+    question: str, guess: object = None, *, measured: object = _OPEN, because: str = "", unit: str = ""
+) -> Prediction:
+    """Ask before measuring. `predict(question, guess=None)` takes a guess; the same question with `measured=` answers it.
+
+    A guess may stay open. It is kept in the learner's logbook, so that a later notebook can come back to it.
+    `because` is the reason in a few words, `unit` is printed after the numbers.
+    """
+    if not isinstance(question, str) or not question.strip():
+        raise TypeError(f"predict(): question is {describe(question)}; a sentence is asked for.")
+    guess = _plain(guess)
+    if guess is not None:
+        logbook.record("guesses", question, guess)
+    if measured is _OPEN:
+        if guess is None:
+            return Prediction(question, "no guess yet. Replace None, run again, then go on.")
+        return Prediction(question, f"your guess is {_say(guess, unit)}. Now measure it.")
+    guess = logbook.read("guesses").get(question) if guess is None else guess
+    reason = f" — {because}" if because else ""
+    return Prediction(question, f"{_say(_plain(measured), unit)}{reason}. {_verdict(guess, _plain(measured), unit)}")
+
+
+def _plain(value: object) -> object:
+    """A value that JSON can keep: numbers, text, lists; anything else as its text."""
+    if isinstance(value, torch.Tensor | np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def _say(value: object, unit: str = "") -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        text = f"({', '.join(_say(v) for v in value)})" if isinstance(value, list) else str(value)
+    else:
+        text = f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+    return f"{text} {unit}" if unit else text
+
+
+def _verdict(guess: object, measured: object, unit: str) -> str:
+    if guess is None:
+        return "(You left the guess open.)"
+    said = f"Your guess, {_say(guess, unit)},"
+    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in (guess, measured))
+    if guess == measured or (numbers and math.isclose(guess, measured, rel_tol=0.01)):
+        return f"{said} is right."
+    if numbers and guess * measured > 0 and math.isfinite(guess) and math.isfinite(measured):
+        ratio = guess / measured
+        return f"{said} is {ratio:,.3g} times that." if ratio > 1 else f"{said} is 1/{1 / ratio:,.3g} of that."
+    return f"{said} was another."
