@@ -5,6 +5,12 @@ One file per topic. A picture's file (and matplotlib with it) loads when the pic
 from importlib import import_module
 
 _HOME_OF = {
+    "draw_course": "course",
+    "draw_predict_measure_reconcile": "course",
+    "draw_broadcast": "tensors",
+    "draw_causal_masks": "tensors",
+    "draw_ranks": "tensors",
+    "draw_silent_broadcast": "tensors",
 }
 __all__ = sorted(_HOME_OF)
 
