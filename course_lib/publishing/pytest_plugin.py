@@ -1,0 +1,76 @@
+"""What a test run needs beyond nbval: a logbook for each test, and cells that nbval would pass without comparing them.
+
+nbval 0.11 runs a cell that was never executed and compares nothing, drops text before a carriage return, never looks at
+pictures, and ignores in which order outputs of different kinds come. Here each of these fails.
+"""
+import os
+import tempfile
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+_scratch = pytest.StashKey[tempfile.TemporaryDirectory]()
+_number = count(1)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Kernels of this Python, whatever kernels the user has registered, and without the user's IPython settings."""
+    config.stash[_scratch] = tempfile.TemporaryDirectory(prefix="course-tests-", ignore_cleanup_errors=True)
+    os.environ["IPYTHONDIR"] = str(Path(config.stash[_scratch].name, "ipython"))
+    _new_logbook(config)
+    if hasattr(config.option, "nbval_current_env") and not config.option.nbval_kernel_name:
+        config.option.nbval_current_env = True
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    config.stash[_scratch].cleanup()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A new logbook for each test. A notebook's kernel starts with its first cell, so it keeps the one of that cell."""
+    _new_logbook(item.config)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Around nbval's run of a cell: refuse what it would not compare, then compare what it leaves out."""
+    cell = getattr(item, "cell", None)
+    if cell is None or not hasattr(item, "compare_outputs"):
+        return (yield)
+    for complaint in uncompared(cell):
+        pytest.fail(complaint, pytrace=False)
+    result = yield
+    if item.options["check"] and kinds(cell.outputs) != kinds(item.test_outputs):
+        pytest.fail(f"The stored outputs are {kinds(cell.outputs)}, running gives {kinds(item.test_outputs)}.", pytrace=False)
+    return result
+
+
+def uncompared(cell) -> Iterator[str]:
+    """Why nbval would pass this cell without looking at all that it stores."""
+    if cell.execution_count is None:
+        yield "This cell was committed without being executed, so nothing would be compared: run `make notebooks`."
+    if "skip" in " ".join(cell.metadata.get("tags", ())) or "NBVAL_" in cell.source:
+        yield "This cell asks to be skipped or passed over; the only tag for that is nbval-ignore-output."
+    for output in cell.outputs:
+        if set(output.get("text", "")) & {"\r", "\b"}:
+            yield "This cell's output moves the cursor back (\\r or \\b); the text before it would not be compared."
+        if output.get("data") and "text/plain" not in output.data:
+            yield f"This cell's output has no text/plain beside {sorted(output.data)}: nothing would be compared."
+
+
+def kinds(outputs: list) -> list[tuple[str, ...]]:
+    """The outputs' kinds in order, text on one stream counted once: ("stream", "stdout"), ("execute_result", "text/plain")."""
+    found: list[tuple[str, ...]] = []
+    for output in outputs:
+        data = sorted(mime for mime in output.get("data", ()) if "widget" not in mime)
+        kind = (output.output_type, *([output.name] if output.output_type == "stream" else data))
+        if output.output_type != "stream" or kind not in found:
+            found.append(kind)
+    return found
+
+
+def _new_logbook(config: pytest.Config) -> None:
+    os.environ["COURSE_PROGRESS"] = str(Path(config.stash[_scratch].name, f"progress-{next(_number)}.json"))
