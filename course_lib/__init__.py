@@ -19,7 +19,7 @@ _HOME_OF = {
     "solution": "exercises",
     "course_map": "chapters",
 }
-__all__ = sorted(_HOME_OF)
+__all__ = [*_HOME_OF]
 
 
 def __getattr__(name: str) -> object:

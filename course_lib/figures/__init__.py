@@ -12,7 +12,7 @@ _HOME_OF = {
     "draw_ranks": "tensors",
     "draw_silent_broadcast": "tensors",
 }
-__all__ = sorted(_HOME_OF)
+__all__ = [*_HOME_OF]
 
 
 def __getattr__(name: str) -> object:

@@ -1,0 +1,126 @@
+"""The judgement of a learner's answer: correct, or the misconception that it shows, or the first difference."""
+from collections.abc import Callable
+
+from course_lib.exercises.engine.compare import Difference, difference
+from course_lib.exercises.engine.exercise import Exercise
+from course_lib.exercises.engine.guard import MOST_OUTPUT, OutOfTime, TooMuchOutput
+from course_lib.exercises.engine.observe import LIMIT_SECONDS, Case, Observation
+from course_lib.exercises.engine.result import Result
+from course_lib.exercises.engine.source import unwritten
+
+
+def judge(exercise: Exercise, candidate: Callable, limit: float = LIMIT_SECONDS) -> Result:
+    """Run the candidate on every case and say what a tutor would. `limit` is in seconds a case."""
+    open_parts = unwritten(candidate, exercise.stub, exercise.reference)
+    if open_parts and (not exercise.is_class or _all_open(exercise, open_parts)):
+        return Result(exercise.name, "not started", _how_to_start(exercise))
+    want = exercise.seen(exercise.reference)
+    got = _run(exercise, candidate, want, limit)
+    differences = [difference(g, w, exercise.rules) for g, w in zip(got, want, strict=False)]
+    if len(got) == len(want) and not any(differences):
+        return Result(exercise.name, "correct", f"correct on all {len(want)} cases{_labels(exercise)}.")
+    if open_parts:
+        return Result(exercise.name, "not started", f"{' and '.join(open_parts)} still to be written.")
+    return _verdict(exercise, got, differences, limit)
+
+
+def _run(exercise: Exercise, candidate: Callable, want: list[Observation], limit: float) -> list[Observation]:
+    """The candidate on case after case; one that runs out of time, or is interrupted, is not asked again."""
+    got: list[Observation] = []
+    for one, expected in zip(exercise.case_list, want, strict=True):
+        got.append(exercise.observe(candidate, one, _allowed(limit, expected)))
+        if got[-1].raised and issubclass(got[-1].raised.type, OutOfTime | KeyboardInterrupt | TooMuchOutput):
+            break
+    return got
+
+
+def _allowed(limit: float, expected: Observation) -> float:
+    return max(limit, 20 * expected.seconds)
+
+
+def _verdict(exercise: Exercise, got: list[Observation], differences: list[Difference | None], limit: float) -> Result:
+    name = diagnose(exercise, got)
+    if name is None:
+        number = next(i for i, found in enumerate(differences) if found)
+    else:  # show a case in which the misconception is at work
+        number = min(_wrong_cases(exercise, exercise.misconceptions[name][0]))
+    one, seen, want = exercise.case_list[number], got[number], exercise.seen(exercise.reference)[number]
+    lines = ["not yet"]
+    if name is not None:
+        lines.append(exercise.misconceptions[name][1])
+    lines.append(f"{_call(exercise, one)} {_what_happened(seen, differences[number], _allowed(limit, want))}")
+    if seen.printed.strip():
+        lines.append(f"It printed: {seen.printed.strip().splitlines()[-1][:80]}")
+    lines.append(f"A nudge: hint({exercise.name})")
+    failed = seen.raised is not None and want.raised is None
+    return Result(exercise.name, "error" if failed else "wrong", "\n".join(lines), name)
+
+
+def diagnose(exercise: Exercise, got: list[Observation]) -> str | None:
+    """The misconception that the answer shares: it agrees wherever the misconception differs from the reference.
+
+    Where several fit, the one that explains the most wrong cases.
+    """
+    fits: dict[str, int] = {}
+    for name, (wrong, _) in exercise.misconceptions.items():
+        cases, seen = _wrong_cases(exercise, wrong), exercise.seen(wrong)
+        if cases and all(i < len(got) and _agree(got[i], seen[i], exercise) for i in cases):
+            fits[name] = len(cases)
+    return max(fits, key=fits.get) if fits else None
+
+
+def _wrong_cases(exercise: Exercise, wrong: Callable) -> list[int]:
+    pairs = zip(exercise.seen(wrong), exercise.seen(exercise.reference), strict=True)
+    return [i for i, (seen, want) in enumerate(pairs) if difference(seen, want, exercise.rules)]
+
+
+def _agree(got: Observation, wrong: Observation, exercise: Exercise) -> bool:
+    if got.raised and wrong.raised:  # the same error for the same reason
+        return (got.raised.type, got.raised.text) == (wrong.raised.type, wrong.raised.text)
+    return difference(got, wrong, exercise.rules) is None
+
+
+def _what_happened(seen: Observation, found: Difference, seconds: float) -> str:
+    if seen.raised is None:
+        return found.text
+    if issubclass(seen.raised.type, OutOfTime):
+        return f"did not finish in {seconds:.0f} s. Is there a loop that never ends?"
+    if issubclass(seen.raised.type, TooMuchOutput):
+        return f"printed more than {MOST_OUTPUT:,} characters. Is there a loop that never ends?"
+    if issubclass(seen.raised.type, KeyboardInterrupt):
+        return "was interrupted."
+    return found.text + (f" ({seen.raised.line})" if seen.raised.line else "")
+
+
+def _all_open(exercise: Exercise, open_parts: list[str]) -> bool:
+    stubs = unwritten(_Empty.of(exercise), exercise.stub, exercise.reference)
+    return set(open_parts) >= set(stubs)
+
+
+class _Empty:
+    """A class in which every method of the reference is empty."""
+
+    @staticmethod
+    def of(exercise: Exercise) -> type:
+        def empty(self: object) -> None: ...
+
+        names = [name for name, part in vars(exercise.reference).items() if callable(part)]
+        return type(exercise.name, (), dict.fromkeys(names, empty))
+
+
+def _how_to_start(exercise: Exercise) -> str:
+    if "..." in exercise.stub:
+        return "not started. Replace the ... and run the cell again."
+    return "not started: this is still the version to mend. Change it and run the cell again."
+
+
+def _call(exercise: Exercise, one: Case) -> str:
+    text = one.text if len(one.text) <= 90 else one.text[:89] + "…"
+    return f"{exercise.name}({text})"
+
+
+def _labels(exercise: Exercise) -> str:
+    named = [one.label for one in exercise.case_list if one.label][:3]
+    if not named:
+        return ""
+    return ", among them " + (f"{', '.join(named[:-1])} and {named[-1]}" if len(named) > 1 else named[0])
