@@ -39,7 +39,9 @@ CHAPTERS = (
     Chapter("11", "training_loop", "Training loop", "Why does one run learn and another blow up?", ("09", "10")),
     Chapter("12", "checkpointing", "Checkpointing", "What do you save to go on bit for bit?", ("11",)),
     Chapter("13", "mixed_precision", "Mixed precision", "Where are 16 bits enough?", ("11",)),
-    Chapter("14", "transformer_accounting", "Accounting for a transformer", "How long, how large, how stable?", ("12", "13")),
+    Chapter(
+        "14", "transformer_accounting", "Accounting for a transformer", "How long, how large, how stable?", ("12", "13")
+    ),
 )
 
 
@@ -53,7 +55,8 @@ class CourseMap:
         header = ("", "notebook", "alone", "in class", "builds on")
         rows = [header, *(_row(chapter) for chapter in self.chapters)]
         widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
-        return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
+        lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+        return "\n".join(line.rstrip() for line in lines)
 
     def _repr_html_(self) -> str:
         cell = "style='text-align:left;padding:3px 14px'"

@@ -44,7 +44,8 @@ def draw_predict_measure_reconcile() -> Figure:
             text, colour = f"{value:g}".replace("-", "−"), "white" if meant else INK
             axes.text(corner[0] + 0.44, corner[1] + 0.41, text, ha="center", va="center", color=colour, fontsize=13)
     for x in (10.05, 20.65):
-        axes.annotate("", (x + 0.45, 4.5), (x - 0.45, 4.5), arrowprops={"arrowstyle": "-|>", "color": INK, "linewidth": 2})
+        arrow = {"arrowstyle": "-|>", "color": INK, "linewidth": 2}
+        axes.annotate("", (x + 0.45, 4.5), (x - 0.45, 4.5), arrowprops=arrow)
     axes.set(xlim=(-0.1, 30.8), ylim=(-0.3, 9.5), aspect="equal")
     axes.set_axis_off()
     return figure

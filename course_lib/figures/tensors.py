@@ -17,7 +17,7 @@ def draw_ranks() -> Figure:
     names = ("scalar", "vector", "matrix", "tensor", "tensor")
     shapes = ((), (3,), (2, 3), (4, 2, 3), (2, 4, 2, 3))
     centres = (1.2, 5.0, 10.0, 15.6, 22.2)
-    for rank, (name, shape, centre) in enumerate(zip(names, shapes, centres)):
+    for rank, (name, shape, centre) in enumerate(zip(names, shapes, centres, strict=True)):
         axes.text(centre, 5.4, f"rank {rank}\n{name}", ha="center", va="center", fontsize=15, linespacing=1.5)
         axes.text(centre, -5.3, str(shape), ha="center", va="center", color=BLUE, **_CODE)
         for middle in (1.95, -1.95) if rank == 4 else (0,):
