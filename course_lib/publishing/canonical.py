@@ -20,6 +20,7 @@ from course_lib.publishing.notebooks import (
     NotebookError,
     execute,
     find_notebooks,
+    first_line,
     read_notebook,
     run_tool,
     where,
@@ -80,7 +81,7 @@ def source_keys(notebook: NotebookNode) -> list[str]:
 
 
 def refresh_exercises(notebook: NotebookNode, name: str, attribute: str = "stub") -> list[str]:
-    """Give each cell tagged `exercise` its source from the registry (the stub, or the solution); the exercises' names."""
+    """Give each cell tagged `exercise` its stub (or solution) from the registry; returns the exercises' names."""
     names = []
     for index, cell in enumerate(notebook.cells):
         if "exercise" not in cell.metadata.get("tags", ()):
@@ -88,8 +89,7 @@ def refresh_exercises(notebook: NotebookNode, name: str, attribute: str = "stub"
         asked = cell.source.rstrip().rpartition("\n")[2]
         exercise_name = asked.removeprefix("check(").removesuffix(")")
         if asked != f"check({exercise_name})" or exercise_name not in exercise_registry():
-            place = where(notebook, name, index)
-            raise NotebookError(f"{place} is tagged exercise, but {asked!r} checks no exercise of course_lib.exercises.")
+            raise NotebookError(f"{where(notebook, name, index)} is tagged exercise, but {asked!r} checks none.")
         names.append(exercise_name)
         cell.source = f"{getattr(exercise_registry()[exercise_name], attribute).rstrip()}\n\n{asked}"
     return names
@@ -184,7 +184,7 @@ def _digest(*texts: str) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """The command line; the exit status is 1 where `--check` found a file that would change."""
-    parser = argparse.ArgumentParser(prog="python -m course_lib.publishing.canonical", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m course_lib.publishing.canonical", description=first_line(__doc__))
     parser.add_argument("notebooks", nargs="*", metavar="PATH or NUMBER", help="default: all of notebooks/")
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a file would change")
     options = parser.parse_args(arguments)

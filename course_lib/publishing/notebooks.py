@@ -38,7 +38,7 @@ def read_notebook(path: Path) -> NotebookNode:
     try:
         notebook = nbformat.read(path, as_version=4)
         nbformat.validate(notebook)
-    except Exception as error:  # noqa: BLE001  (JSON, encoding and schema errors share no base class)
+    except Exception as error:  # JSON, encoding and schema errors share no base class
         raise NotebookError(f"{path.name} is not a notebook: {first_line(error)}") from None
     return notebook
 
@@ -64,11 +64,12 @@ def write_atomically(path: Path, text: str) -> None:
 
 @contextmanager
 def learners_environment() -> Iterator[dict[str, str]]:
-    """Environment variables for a kernel that is nobody's: no settings, no history, no solved exercises, all warnings."""
+    """The environment for a kernel that is nobody's: no settings, no history, nothing solved, Python's own warnings."""
     personal = ("PYTHONWARNINGS", "PYTHONSTARTUP", "PYTHONDEVMODE", "MPLBACKEND")
     with tempfile.TemporaryDirectory(prefix="course-", ignore_cleanup_errors=True) as scratch:
         kept = {name: value for name, value in os.environ.items() if name not in personal}
-        yield kept | {"COURSE_PROGRESS": str(Path(scratch, "progress.json")), "IPYTHONDIR": str(Path(scratch, "ipython"))}
+        logbook, settings = Path(scratch, "progress.json"), Path(scratch, "ipython")
+        yield kept | {"COURSE_PROGRESS": str(logbook), "IPYTHONDIR": str(settings)}
 
 
 def execute(notebook: NotebookNode, name: str, folder: Path) -> None:
@@ -96,8 +97,9 @@ def execute(notebook: NotebookNode, name: str, folder: Path) -> None:
         with learners_environment() as environment:
             client.execute(env=environment, stderr=subprocess.DEVNULL, cleanup_kc=True)
     except CellExecutionError as error:
-        raise NotebookError(f"{where(notebook, name, position)} raises {error.ename}: {first_line(error.evalue)}") from None
-    except Exception as error:  # noqa: BLE001  (a kernel can die in many ways)
+        message = f"{error.ename}: {first_line(error.evalue)}"
+        raise NotebookError(f"{where(notebook, name, position)} raises {message}") from None
+    except Exception as error:  # a kernel can die in many ways
         raise NotebookError(f"{where(notebook, name, position)} ends the run: {first_line(error)}") from None
     for index, cell in enumerate(notebook.cells):
         for output in cell.get("outputs", ()):
@@ -119,7 +121,7 @@ def first_line(message: object, limit: int = 160) -> str:
 
 
 def run_tool(main, arguments: list[str] | None = None) -> None:
-    """Run a command line's `main`; what goes wrong with a notebook or a file ends it with a sentence and exit status 1."""
+    """Run a command line's `main`; trouble with a notebook or a file ends it with a sentence and exit status 1."""
     try:
         sys.exit(main(arguments))
     except (NotebookError, OSError) as error:

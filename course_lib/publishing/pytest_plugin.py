@@ -16,12 +16,10 @@ _number = count(1)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Kernels of this Python, whatever kernels the user has registered, and without the user's IPython settings."""
+    """Nothing of the user's: neither their logbook nor their IPython settings."""
     config.stash[_scratch] = tempfile.TemporaryDirectory(prefix="course-tests-", ignore_cleanup_errors=True)
     os.environ["IPYTHONDIR"] = str(Path(config.stash[_scratch].name, "ipython"))
     _new_logbook(config)
-    if hasattr(config.option, "nbval_current_env") and not config.option.nbval_kernel_name:
-        config.option.nbval_current_env = True
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -43,8 +41,9 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     for complaint in uncompared(cell):
         pytest.fail(complaint, pytrace=False)
     result = yield
-    if item.options["check"] and kinds(cell.outputs) != kinds(item.test_outputs):
-        pytest.fail(f"The stored outputs are {kinds(cell.outputs)}, running gives {kinds(item.test_outputs)}.", pytrace=False)
+    stored, fresh = kinds(cell.outputs), kinds(item.test_outputs)
+    if item.options["check"] and stored != fresh:
+        pytest.fail(f"The outputs stored are {stored}, running the cell gives {fresh}.", pytrace=False)
     return result
 
 
@@ -62,7 +61,7 @@ def uncompared(cell) -> Iterator[str]:
 
 
 def kinds(outputs: list) -> list[tuple[str, ...]]:
-    """The outputs' kinds in order, text on one stream counted once: ("stream", "stdout"), ("execute_result", "text/plain")."""
+    """What kinds of outputs there are, in order, e.g. [("stream", "stdout"), ("execute_result", "text/plain")]."""
     found: list[tuple[str, ...]] = []
     for output in outputs:
         data = sorted(mime for mime in output.get("data", ()) if "widget" not in mime)

@@ -19,6 +19,7 @@ from course_lib.publishing.notebooks import (
     NotebookError,
     execute,
     find_notebooks,
+    first_line,
     read_notebook,
     run_tool,
     where,
@@ -71,7 +72,7 @@ def _literal(text: str) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m course_lib.publishing.solutions", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m course_lib.publishing.solutions", description=first_line(__doc__))
     parser.add_argument("notebooks", nargs="*", metavar="PATH or NUMBER", help="default: all of notebooks/")
     for path in find_notebooks(parser.parse_args(arguments).notebooks):
         began = time.perf_counter()
