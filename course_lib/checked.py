@@ -24,7 +24,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     """Hold a function's arguments and result to its annotations, jaxtyping's shapes and dtypes included.
 
     A violation raises one TypeError: "f(): x is a list ([1]); a Tensor is asked for." NumPy numbers arrive as Python
-    numbers. The TypeErrors and ValueErrors that the package itself raises reach the caller without the package's frames.
+    numbers. TypeErrors and ValueErrors that the package itself raises reach the caller without the package's frames.
     """
     signature = inspect.signature(function)
     guarded = jaxtyped(typechecker=_beartype)(function)

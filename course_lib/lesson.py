@@ -14,7 +14,7 @@ _OPEN = object()  # "not measured yet", since None could be a measurement
 
 
 def setup(seed: int = 0) -> None:
-    """Make a notebook repeatable: seed torch, NumPy and Python, and print tensors with four digits, without 1e-3 notation."""
+    """Make a notebook repeatable: seed torch, NumPy and Python; print tensors with four digits, without 1e-3."""
     random.seed(seed)
     np.random.seed(seed)
     torch.manual_seed(seed)
@@ -65,7 +65,7 @@ class Prediction:
 def predict(
     question: str, guess: object = None, *, measured: object = _OPEN, because: str = "", unit: str = ""
 ) -> Prediction:
-    """Ask before measuring. `predict(question, guess=None)` takes a guess; the same question with `measured=` answers it.
+    """Ask before measuring. `predict(question, guess=None)` takes a guess; the same question with `measured=` answers.
 
     A guess may stay open. It is kept in the learner's logbook, so that a later notebook can come back to it.
     `because` is the reason in a few words, `unit` is printed after the numbers.

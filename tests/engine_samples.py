@@ -2,6 +2,7 @@
 import torch
 
 from course_lib.exercises.engine import case, exercise
+from course_lib.exercises.engine.exercise import REGISTRY
 
 
 @exercise(
@@ -164,8 +165,10 @@ SmallAdaGrad.cases(
     case("random_steps(4), False", "four steps"),
     case("random_steps(3), False, lr=0.3", "another lr"),
     case("random_steps(2, 1e-4), False, eps=1e-3", "tiny gradients"),
+    "random_steps(2), False, eps=1.0",
     case("[(torch.ones(3), None), (None, torch.ones(2, 2))], False", "a parameter without a gradient"),
     case("random_steps(3), True", "two parameter groups"),
+    "random_steps(1), True",
     case("[(torch.zeros(3), torch.zeros(2, 2))], False", "gradients of 0"),
 )
 
@@ -281,3 +284,8 @@ def lerp(average, value, decay):
 @blend_.accepts
 def copy_in(average, value, decay):
     return average.copy_(decay * average + (1 - decay) * value)
+
+
+SAMPLES = {one.name: one for one in (position_in, windows_of, SmallAdaGrad, blend_)}
+for _name in SAMPLES:  # they are no exercises of the course; a test that wants `check` to find them puts them back
+    del REGISTRY[_name]
