@@ -1,0 +1,41 @@
+"""Starts JupyterLab on the first notebook: on localhost, with its token, without news or checks for updates."""
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+SETTINGS = Path(__file__).parent / "jupyter"
+FIRST = "00_start_here.ipynb"
+
+
+def command(folder: Path, arguments: list[str], is_root: bool) -> list[str]:
+    """The command line that serves `folder`; `arguments` come last and are JupyterLab's own."""
+    return [
+        sys.executable, "-m", "jupyterlab",
+        f"--ServerApp.root_dir={folder}",
+        f"--LabApp.default_url=/lab/tree/{FIRST}",
+        *(["--allow-root"] if is_root else []),
+        *arguments,
+    ]  # fmt: skip
+
+
+def environment(variables: Mapping[str, str]) -> dict[str, str]:
+    """Our settings (jupyter/) come before the user's own, which stay in force for all else."""
+    paths = [str(SETTINGS), variables.get("JUPYTER_CONFIG_PATH", "")]
+    return {**variables, "JUPYTER_CONFIG_PATH": os.pathsep.join(filter(None, paths))}
+
+
+def serve(folder: Path, arguments: list[str]) -> int:
+    """Run JupyterLab on `folder` until it is stopped; returns its exit status."""
+    is_root = hasattr(os, "geteuid") and os.geteuid() == 0
+    if is_root:
+        print("You are root: JupyterLab runs as root too (--allow-root), on localhost only.", file=sys.stderr)
+    process = subprocess.Popen(command(folder, arguments, is_root), env=environment(os.environ))
+    while True:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            pass  # JupyterLab got it too, and asks whether to stop
