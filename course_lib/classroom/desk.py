@@ -30,9 +30,9 @@ def lay_all(notebooks: Path, work: Path) -> list[str]:
             copy, sources = work / shipped.name, fingerprint(shipped)
             if place(shipped, copy):
                 laid += 1
-            elif remembered.get(copy.name) == sources or fingerprint(copy) == sources:
-                pass  # the copy began as the shipped version, or is it
-            elif remembered.get(copy.name) == fingerprint(copy):
+            elif sources in (remembered.get(copy.name, sources), fingerprint(copy)):
+                pass  # nothing new has come; where a copy began is unknown once the memory is lost
+            elif remembered[copy.name] == fingerprint(copy):
                 place(shipped, copy, overwrite=True)
                 said.append(f"{copy.stem}: renewed. A new version has come, and you had not changed yours.")
             else:
@@ -65,7 +65,7 @@ def begin_again(notebooks: Path, work: Path, which: str, now: datetime | None = 
 def shipped_in(notebooks: Path) -> list[Path]:
     found = sorted(notebooks.glob("[0-9][0-9]_*.ipynb"))
     if not found:
-        raise Refusal(f"There are no notebooks in {notebooks}: install the package from its checkout, with `pip install -e .`.")
+        raise Refusal(f"There are no notebooks in {notebooks}: install the package from its checkout (pip install -e .).")
     return found
 
 
@@ -145,6 +145,6 @@ def writable(work: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise Refusal(
-            f"{work} cannot be written ({error.strerror}): give yourself the right to write there, make room, or copy the "
-            "course to a folder of your own."
+            f"{work} cannot be written ({error.strerror}): make room, give yourself the right to write there, or copy "
+            "the course to a folder of your own."
         ) from None

@@ -29,13 +29,12 @@ def environment(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def serve(folder: Path, arguments: list[str]) -> int:
-    """Run JupyterLab on `folder` until it is stopped; returns its exit status."""
+    """Become JupyterLab on `folder`; on Windows, run it and return its exit status."""
     is_root = hasattr(os, "geteuid") and os.geteuid() == 0
     if is_root:
         print("You are root: JupyterLab runs as root too (--allow-root), on localhost only.", file=sys.stderr)
-    process = subprocess.Popen(command(folder, arguments, is_root), env=environment(os.environ))
-    while True:
-        try:
-            return process.wait()
-        except KeyboardInterrupt:
-            pass  # JupyterLab got it too, and asks whether to stop
+    started = command(folder, arguments, is_root)
+    if os.name == "nt":
+        return subprocess.call(started, env=environment(os.environ))
+    sys.stdout.flush()
+    os.execve(sys.executable, started, environment(os.environ))  # so that signals reach JupyterLab itself
