@@ -7,6 +7,9 @@ from importlib import import_module
 _HOME_OF = {
     "draw_course": "course",
     "draw_predict_measure_reconcile": "course",
+    "draw_reads": "storage",
+    "draw_sharing": "storage",
+    "draw_storage": "storage",
     "draw_broadcast": "tensors",
     "draw_causal_masks": "tensors",
     "draw_ranks": "tensors",
