@@ -117,8 +117,9 @@ def measure_memory(make: Callable[[], object], device: torch.device | str | None
 def measure_peak_memory(make: Callable[[], object], device: torch.device | str | None = None) -> int:
     """The most bytes of tensor memory that `make()` has in use at any moment, beyond those in use before it.
 
-    Measured as in `measure_memory`. With device None each device's own peak is added to the other's. On CUDA the
-    peak that `torch.cuda.max_memory_allocated()` knows is reset.
+    Measured as in `measure_memory`, and it raises the same errors. With device None each device's own peak is added to
+    the other's. On CUDA the megabytes in which cuBLAS works during a matmul are part of the peak, and the peak that
+    `torch.cuda.max_memory_allocated()` tells is reset.
     """
     require_no_arguments("measure_peak_memory", "make", make)
     return sum(meter.peak for meter in _measure(make, device))
@@ -185,15 +186,19 @@ class _CudaMeter:
         self._device = device
 
     def __enter__(self) -> None:
-        torch.cuda.synchronize(self._device)
+        self._before = self._allocated()
         torch.cuda.reset_peak_memory_stats(self._device)
-        self._before = torch.cuda.memory_allocated(self._device)
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if kind is None:
-            torch.cuda.synchronize(self._device)
-            self.left = torch.cuda.memory_allocated(self._device) - self._before
+            self.left = self._allocated() - self._before
             self.peak = torch.cuda.max_memory_allocated(self._device) - self._before
+
+    def _allocated(self) -> int:
+        torch.cuda.synchronize(self._device)
+        # The first matmul leaves megabytes with the allocator, for cuBLAS to work in; they belong to no tensor.
+        torch._C._cuda_clearCublasWorkspaces()
+        return torch.cuda.memory_allocated(self._device)
 
 
 def _measure(make: Callable[[], object], device: torch.device | str | None) -> list[_CpuMeter | _CudaMeter]:
