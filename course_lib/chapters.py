@@ -26,7 +26,7 @@ class Chapter:
 
 CHAPTERS = (
     Chapter("00", "start_here", "Start here", "What can this machine do, and how do you work here?", (), 10, 10),
-    Chapter("01", "tensors", "Tensors", "How many bytes, and which shape comes out?", ("00",), 50, 35),
+    Chapter("01", "tensors", "Tensors", "How many bytes, and which shape comes out?", ("00",), 55, 35),
     Chapter("02", "floats", "Floats", "Which numbers can it hold?", ("01",)),
     Chapter("03", "strides_and_views", "Strides and views", "Which operations are free, and which copy?", ("01",)),
     Chapter("04", "einops_and_typed_shapes", "Einops and typed shapes", "Which axis is which?", ("03",)),

@@ -15,7 +15,7 @@ from course_lib.exercises.engine import case, exercise
     why="Each axis multiplies the count by `factor`, whatever the others do: factor · factor · …, once per axis.",
 )
 def times_as_many(factor: int, axes: int) -> int:
-    """How many times as many numbers a tensor holds when each of its axes becomes `factor` times as long.
+    """How many times as many numbers a tensor holds once each axis is `factor` times as long.
 
     A row of numbers has one axis, a table has two, a pile of equal tables has three.
     """

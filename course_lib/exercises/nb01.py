@@ -99,7 +99,10 @@ def with_numpy(shape, dtype):
     "number of them is smaller.",
 )
 def gib_from_gb(gigabytes: float) -> float:
-    """A size in GB (10⁹ bytes, the unit on the box) as a size in GiB (2³⁰ bytes, the unit that many tools count in)."""
+    """A size in GB as a size in GiB.
+
+    A GB is 10⁹ bytes, the unit on the box; a GiB is 2³⁰ bytes, the unit that many tools show.
+    """
     return gigabytes * 10**9 / 2**30
 
 
@@ -175,9 +178,9 @@ def by_the_ratio(gigabytes):
     "diagonal belongs to it, because a word may look at itself.",
 )
 def causal_mask(length: int) -> torch.Tensor:
-    """The keep-mask of causal attention: bool, shape (length, length), rows are queries, columns are keys.
+    """What each query may look at: bool, shape (length, length), rows are queries, columns keys.
 
-    True where the query at that row may look at the key at that column: at itself and at what came before.
+    True where the key is the query itself or came before it.
     """
     return torch.ones(length, length, dtype=torch.bool).tril()
 
@@ -253,7 +256,10 @@ def row_by_row(length):
     "two different lengths that are not 1 have no common shape.",
 )
 def broadcast_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of x + y for x of shape `a` and y of shape `b`. ValueError where they cannot be broadcast."""
+    """The shape of x + y, where x has shape `a` and y has shape `b`.
+
+    Raises ValueError where the two cannot be broadcast.
+    """
     rank = max(len(a), len(b))
     a = (1,) * (rank - len(a)) + a
     b = (1,) * (rank - len(b)) + b
@@ -377,7 +383,7 @@ def from_the_end(a, b):
 def mean_squared_error(predictions: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """Mean over the batch of (prediction - target)², a scalar tensor.
 
-    `predictions` has shape (batch, 1), as a model's last layer returns it, `targets` has shape (batch,).
+    `predictions` has shape (batch, 1), as a model returns it; `targets` has shape (batch,).
     """
     return (predictions - targets).pow(2).mean()''',
     hints=[
@@ -390,7 +396,7 @@ def mean_squared_error(predictions: torch.Tensor, targets: torch.Tensor) -> torc
 def mean_squared_error(predictions: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """Mean over the batch of (prediction - target)², a scalar tensor.
 
-    `predictions` has shape (batch, 1), as a model's last layer returns it, `targets` has shape (batch,).
+    `predictions` has shape (batch, 1), as a model returns it; `targets` has shape (batch,).
     """
     return (predictions.flatten() - targets).pow(2).mean()
 
