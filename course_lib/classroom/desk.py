@@ -65,7 +65,7 @@ def begin_again(notebooks: Path, work: Path, which: str, now: datetime | None = 
 def shipped_in(notebooks: Path) -> list[Path]:
     found = sorted(notebooks.glob("[0-9][0-9]_*.ipynb"))
     if not found:
-        raise Refusal(f"There are no notebooks in {notebooks}: install the package from its checkout (pip install -e .).")
+        raise Refusal(f"{notebooks} holds no notebooks: install course_lib from its checkout (pip install -e .).")
     return found
 
 

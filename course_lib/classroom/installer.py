@@ -173,7 +173,7 @@ def progress(line: str) -> str | None:
     if words[:1] == ["Downloading"] and words[-1] in ("MB)", "GB)"):
         name, size, unit = words[1].split("/")[-1], words[-2].strip("("), words[-1].strip(")")
         return f"downloading {name} ({size} {unit})" if unit == "GB" or float(size) >= BIG_MB else None
-    if line.startswith("Installing collected packages:"):
+    if line.startswith("Installing collected packages:") and "," in line:
         return f"unpacking {line.count(',') + 1} packages"
     return "the package index does not answer; pip tries again" if "Retrying (Retry(total=4" in line else None
 

@@ -12,7 +12,7 @@ from pathlib import Path
 GIB = 2**30
 NEEDED = 2 * GIB  # the CPU build: 1.5 GiB when installed (measured)
 STORY = "The whole story is in build/set-up.log."
-CUDA_BUILD = "torch's CUDA build takes about 10 GB, its CPU build 2 GB: README.md says how to take that one"
+CUDA_BUILD = "torch's CUDA build takes several GB more than its CPU build; README.md says how to take that one"
 
 
 class Trouble(Exception):
@@ -83,7 +83,7 @@ def no_space(root: Path) -> str:
     places = {"the course": root, "temporary files (another folder: TMPDIR=/path)": Path(tempfile.gettempdir())}
     what, where = min(places.items(), key=lambda place: shutil.disk_usage(place[1]).free)
     return (
-        f"The disk is full: {shutil.disk_usage(where).free / GIB:.1f} GiB are free in {where}, the place for {what}. "
+        f"The disk is full: {shutil.disk_usage(where).free / GIB:.1f} GiB are left in {where}, the place for {what}. "
         f"Make room and run the same command again ({CUDA_BUILD})."
     )
 
