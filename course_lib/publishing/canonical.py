@@ -2,13 +2,15 @@
 
     python -m course_lib.publishing.canonical [--check] [PATH or NUMBER …]
 
-A run without changes changes no byte. With `--check` nothing is written: the command names the files that would change
-and exits with 1.
+A run without changes changes no byte. With `--check` nothing is written: the command names the files that would change,
+shows the first lines that differ, and exits with 1.
 """
 import argparse
 import base64
+import difflib
 import hashlib
 import io
+import sys
 import time
 from copy import deepcopy
 from pathlib import Path
@@ -97,7 +99,7 @@ def refresh_exercises(notebook: NotebookNode, name: str, attribute: str = "stub"
 
 def exercise_registry() -> dict:
     """All exercises of the course by name."""
-    from course_lib import exercises
+    from course_lib.exercises import exercises
 
     return exercises()
 
@@ -178,27 +180,48 @@ def same_picture(one: str, other: str) -> bool:
     return all(high <= CHANNEL_LEVELS for _, high in ImageChops.difference(a, b).getextrema())
 
 
+def first_differences(old: str, new: str, most: int = 12) -> list[str]:
+    """The first lines in which two texts differ: "-" before the old ones, "+" before the new ones, cut to fit."""
+    lines = list(difflib.unified_diff(old.splitlines(), new.splitlines(), n=0, lineterm=""))[2:]
+    return [line[:120] for line in lines[:most]]
+
+
 def _digest(*texts: str) -> str:
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:12]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command line; the exit status is 1 where `--check` found a file that would change."""
+    """The command line; the exit status is 1 where a notebook fails or `--check` finds one that would change."""
     parser = argparse.ArgumentParser(prog="python -m course_lib.publishing.canonical", description=first_line(__doc__))
     parser.add_argument("notebooks", nargs="*", metavar="PATH or NUMBER", help="default: all of notebooks/")
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a file would change")
     options = parser.parse_args(arguments)
-    changed = 0
+    status = 0
     for path in find_notebooks(options.notebooks):
-        began = time.perf_counter()
-        text = republish(path)
-        same = path.read_bytes() == text.encode()
-        changed += not same
-        if not same and not options.check:
-            write_atomically(path, text)
-        verdict = "unchanged" if same else "would change" if options.check else "written"
-        print(f"{path.name}: {verdict} ({time.perf_counter() - began:.1f} s)", flush=True)
-    return 1 if options.check and changed else 0
+        try:
+            changed = _bring_up_to_date(path, options.check)
+        except NotebookError as error:
+            print(error, file=sys.stderr, flush=True)
+            status = 1
+        else:
+            status |= changed and options.check
+    return status
+
+
+def _bring_up_to_date(path: Path, only_check: bool) -> bool:
+    """Whether the notebook's file changes; says so, and writes it unless it is only to be checked."""
+    began, before = time.perf_counter(), path.read_bytes()
+    text = republish(path)
+    changed = before != text.encode()
+    if changed and not only_check:
+        if path.read_bytes() != before:
+            raise NotebookError(f"{path.name} was edited while it ran, so nothing was written: run this again.")
+        write_atomically(path, text)
+    verdict = ("would change" if only_check else "written") if changed else "unchanged"
+    print(f"{path.name}: {verdict} ({time.perf_counter() - began:.1f} s)", flush=True)
+    if changed and only_check:
+        print("\n".join(first_differences(before.decode(), text)), flush=True)
+    return changed
 
 
 if __name__ == "__main__":

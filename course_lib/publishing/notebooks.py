@@ -97,7 +97,7 @@ def execute(notebook: NotebookNode, name: str, folder: Path) -> None:
         with learners_environment() as environment:
             client.execute(env=environment, stderr=subprocess.DEVNULL, cleanup_kc=True)
     except CellExecutionError as error:
-        message = f"{error.ename}: {first_line(error.evalue)}"
+        message = f"{error.ename}: {first_line(error.evalue)}" if error.evalue else error.ename
         raise NotebookError(f"{where(notebook, name, position)} raises {message}") from None
     except Exception as error:  # a kernel can die in many ways
         raise NotebookError(f"{where(notebook, name, position)} ends the run: {first_line(error)}") from None
