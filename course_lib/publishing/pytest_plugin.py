@@ -23,6 +23,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
+    """Leave nothing behind."""
     config.stash[_scratch].cleanup()
 
 
