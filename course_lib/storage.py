@@ -16,8 +16,7 @@ from types import TracebackType
 import torch
 from jaxtyping import Int64, Shaped
 from torch import Tensor
-from torch.autograd import kineto_available
-from torch.autograd.profiler import profile
+from torch.autograd import kineto_available, profiler
 
 from course_lib.calls import require_no_arguments
 from course_lib.checked import checked, describe
@@ -55,9 +54,9 @@ def same_storage(x: Tensor, y: Tensor) -> bool:
     if first._cdata == second._cdata:
         return True
     # Two storages may lie over the same memory, as do two tensors made from one NumPy array. The address of a storage
-    # without data, empty or on the meta device, is 0 and says nothing.
-    comparable = first.device == second.device and first.device.type != "meta"
-    return comparable and first.data_ptr() == second.data_ptr() != 0
+    # without data is 0 and says nothing; on the meta device, where FakeTensors' storages are too, none has data.
+    has_data = "meta" not in (first.device.type, second.device.type)
+    return has_data and first.data_ptr() == second.data_ptr() != 0
 
 
 @checked
@@ -149,12 +148,12 @@ class _CpuMeter:
     left = peak = 0
 
     def __enter__(self) -> None:
-        # torch cannot run two, and may crash instead of saying so; it knows the profiler of this thread, Python any.
-        if torch.autograd._profiler_enabled() or torch.autograd.profiler._is_profiler_enabled:
+        # torch cannot run two, and where they belong to two threads it crashes.
+        if profiler._is_profiler_enabled:
             raise RuntimeError("Memory cannot be measured while a profiler runs; measure outside of it.")
         if not kineto_available():
             raise RuntimeError("The CPU's memory cannot be measured: this torch is built without its profiler, kineto.")
-        self._profile = profile(profile_memory=True)
+        self._profile = profiler.profile(profile_memory=True)
         self._profile.__enter__()
         # torch warns on stderr when a block is freed that it did not see allocated; those are meant to be left out.
         self._usual_level, _log_level.value = _log_level.value, _ERROR
@@ -232,13 +231,12 @@ def _older_objects_set_aside() -> Iterator[None]:
             gc.unfreeze()
 
 
-def _cpu_events(finished: profile) -> list[tuple[int, int]]:
+def _cpu_events(finished: profiler.profile) -> list[tuple[int, int]]:
     """Address and bytes of each allocation (positive) and each release (negative) on the CPU, in order."""
-    pending, found = list(reversed(finished.kineto_results.experimental_event_tree())), []
-    while pending:  # each event before those that happened within it
+    pending, found = finished.kineto_results.experimental_event_tree(), []
+    while pending:
         event = pending.pop()
-        pending.extend(reversed(event.children))
+        pending += event.children
         if event.tag == torch._C._profiler._EventType.Allocation and event.extra_fields.device.type == "cpu":
             found.append((event.start_time_ns, event.extra_fields.ptr, event.extra_fields.alloc_size))
-    found.sort(key=lambda allocation: allocation[0])
-    return [(address, size) for _, address, size in found]
+    return [(address, size) for _, address, size in sorted(found)]
