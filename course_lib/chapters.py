@@ -26,7 +26,7 @@ class Chapter:
 
 CHAPTERS = (
     Chapter("00", "start_here", "Start here", "What can this machine do, and how do you work here?", (), 10, 10),
-    Chapter("01", "tensors", "Tensors", "How many bytes, and which shape comes out?", ("00",), 55, 35),
+    Chapter("01", "tensors", "Tensors", "How many bytes, and which shape comes out?", ("00",), 55, 41),
     Chapter("02", "floats", "Floats", "Which numbers can it hold?", ("01",)),
     Chapter("03", "strides_and_views", "Strides and views", "Which operations are free, and which copy?", ("01",)),
     Chapter("04", "einops_and_typed_shapes", "Einops and typed shapes", "Which axis is which?", ("03",)),
@@ -52,7 +52,7 @@ class CourseMap:
         self.chapters = chapters
 
     def __repr__(self) -> str:
-        header = ("", "notebook", "alone", "in class", "builds on")
+        header = ("", "notebook", "self-study", "lecture", "builds on")
         rows = [header, *(_row(chapter) for chapter in self.chapters)]
         widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
         lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
@@ -60,7 +60,7 @@ class CourseMap:
 
     def _repr_html_(self) -> str:
         cell = "style='text-align:left;padding:3px 14px'"
-        head = "".join(f"<th {cell}>{name}</th>" for name in ("", "notebook", "asks", "alone", "in class", "builds on"))
+        head = "".join(f"<th {cell}>{name}</th>" for name in ("", "notebook", "asks", "self-study", "lecture", "builds on"))
         rows = "".join(_html_row(chapter, cell) for chapter in self.chapters)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
@@ -73,13 +73,13 @@ def course_map() -> CourseMap:
 def _row(chapter: Chapter) -> tuple[str, ...]:
     needs = ", ".join(chapter.needs)
     if not chapter.ready:
-        return chapter.number, chapter.title, "later", "", needs
+        return chapter.number, chapter.title, "in preparation", "", needs
     return chapter.number, chapter.title, f"{chapter.study_minutes} min", f"{chapter.lecture_minutes} min", needs
 
 
 def _html_row(chapter: Chapter, cell: str) -> str:
-    number, title, alone, in_class, needs = (escape(text) for text in _row(chapter))
+    number, title, study, lecture, needs = (escape(text) for text in _row(chapter))
     if chapter.ready:
         title = f"<a href='{chapter.filename}'>{title}</a>"
-    texts = (number, title, escape(chapter.asks), alone, in_class, needs)
+    texts = (number, title, escape(chapter.asks), study, lecture, needs)
     return "<tr>" + "".join(f"<td {cell}>{text}</td>" for text in texts) + "</tr>"

@@ -13,7 +13,7 @@ _LANE_COLOUR = (BLUE, ORANGE, GREEN)
 
 def draw_course() -> Figure:
     """The course as a map of lines: a line leads from each notebook to those that build on it."""
-    figure, axes = new_figure(10, 5.6)
+    figure, axes = new_figure(10, 5.3)
     row = {chapter.number: -place for place, chapter in enumerate(CHAPTERS)}
     for chapter in CHAPTERS:
         for need in chapter.needs:

@@ -53,7 +53,7 @@ def draw_silent_broadcast(predictions: torch.Tensor, targets: torch.Tensor) -> F
 
 def draw_causal_masks(words: tuple[str, ...] = ("the", "cat", "sat", "down")) -> Figure:
     """Which word may look at which: `tril` beside `triu`, with queries as rows and keys as columns."""
-    figure, axes = new_figure(10, 4.8, columns=2)
+    figure, axes = new_figure(10, 4.5, columns=2)
     everything = torch.ones(len(words), len(words), dtype=torch.bool)
     _draw_mask(axes[0], everything.tril(), words, "tril keeps the past")
     _draw_mask(axes[1], everything.triu(), words, "triu keeps the future")
