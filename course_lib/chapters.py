@@ -28,7 +28,7 @@ CHAPTERS = (
     Chapter("00", "start_here", "Start here", "What can this machine do, and how do you work here?", (), 10, 10),
     Chapter("01", "tensors", "Tensors", "How many bytes, and which shape comes out?", ("00",), 55, 41),
     Chapter("02", "floats", "Floats", "Which numbers can it hold?", ("01",)),
-    Chapter("03", "strides_and_views", "Strides and views", "Which operations are free, and which copy?", ("01",)),
+    Chapter("03", "strides_and_views", "Strides and views", "What is free, and what copies?", ("01",), 60, 45),
     Chapter("04", "einops_and_typed_shapes", "Einops and typed shapes", "Which axis is which?", ("03",)),
     Chapter("05", "flops", "FLOPs", "How much arithmetic is it, and how fast does it run?", ("02", "04")),
     Chapter("06", "gradients", "Gradients", "What does a backward pass cost?", ("05",)),
@@ -60,7 +60,8 @@ class CourseMap:
 
     def _repr_html_(self) -> str:
         cell = "style='text-align:left;padding:3px 14px'"
-        head = "".join(f"<th {cell}>{name}</th>" for name in ("", "notebook", "asks", "self-study", "lecture", "builds on"))
+        names = ("", "notebook", "asks", "self-study", "lecture", "builds on")
+        head = "".join(f"<th {cell}>{name}</th>" for name in names)
         rows = "".join(_html_row(chapter, cell) for chapter in self.chapters)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
