@@ -183,7 +183,7 @@ def _draw_sight(axes: Axes, name: str, x: torch.Tensor, colour: str, left: float
     axes.text(left - 0.4, y + 0.45, name, ha="right", va="center", **_CODE | {"fontsize": 15})
     seen: dict[int, list[str]] = {}
     for index, place in zip(product(*map(range, x.shape)), _places(x).flatten().tolist(), strict=True):
-        seen.setdefault(place, []).append(",".join(map(str, index)))
+        seen.setdefault(place, []).append(",".join(map(str, index)) or "()")
     for place, indices in seen.items():
         corner = (left + place + 0.04, y + 0.06)
         axes.add_patch(Rectangle(corner, 0.92, 0.76, facecolor=_tint(colour), edgecolor=colour))
