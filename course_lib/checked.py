@@ -3,6 +3,7 @@
 jaxtyping and beartype do the checking; their report is ten lines and three tracebacks long, so this module turns it
 into one sentence. It lies below all other modules of the package.
 """
+
 import functools
 import inspect
 import re

@@ -1,4 +1,5 @@
 """What makes a notebook a lesson: `setup` begins it, `predict` asks before a cell answers, `show` displays a figure."""
+
 import html
 import math
 import random

@@ -3,6 +3,7 @@
 It lies in the user's data directory; the environment variable COURSE_PROGRESS names another file. A file that cannot be
 read is set aside, never overwritten, and a file that cannot be written costs the learner nothing but the memory of it.
 """
+
 import json
 import os
 import tempfile

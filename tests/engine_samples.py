@@ -1,4 +1,5 @@
-"""Four exercises of different kinds, on which the tests of the engine stand: a number, a view, a class, an in-place update."""
+"""Four exercises of different kinds, for the tests of the engine: a number, a view, a class, an in-place update."""
+
 import torch
 
 from course_lib.exercises.engine import case, exercise
@@ -7,7 +8,10 @@ from course_lib.exercises.engine.exercise import REGISTRY
 
 @exercise(
     notebook="99",
-    hints=["How far does one step along dimension d move in the storage?", "Sum index times stride, then add the offset."],
+    hints=[
+        "How far does a step along dimension d move in the storage?",
+        "Sum index times stride, then add the offset.",
+    ],
     why="A step along dimension d moves stride[d] elements; the view begins at offset.",
 )
 def position_in(strides: tuple[int, ...], index: tuple[int, ...], offset: int = 0) -> int:
@@ -117,7 +121,7 @@ def transposed(x, size):
 @exercise(
     notebook="99",
     tolerance=(1e-5, 1e-7),
-    hints=["What must be remembered for each parameter between two steps?", "self.state[p] is a dict that belongs to p."],
+    hints=["What must be remembered of each parameter between steps?", "self.state[p] is a dict that belongs to p."],
     why="g2 only grows; the root comes before eps is added.",
 )
 class SmallAdaGrad(torch.optim.Optimizer):
@@ -125,7 +129,7 @@ class SmallAdaGrad(torch.optim.Optimizer):
 
     def __init__(self, params, lr: float = 0.01, eps: float = 1e-10):
         """`params` as for any torch optimizer."""
-        super().__init__(params, dict(lr=lr, eps=eps))
+        super().__init__(params, {"lr": lr, "eps": eps})
 
     @torch.no_grad()
     def step(self):
@@ -145,7 +149,7 @@ class SmallAdaGrad(torch.optim.Optimizer):
 def drive(cls, args, kwargs):
     gradients, groups = args
     ps = [torch.nn.Parameter(torch.tensor([1.0, -2.0, 3.0])), torch.nn.Parameter(torch.ones(2, 2))]
-    optimizer = cls([dict(params=[ps[0]]), dict(params=[ps[1]], lr=0.5)] if groups else ps, **kwargs)
+    optimizer = cls([{"params": ps[:1]}, {"params": ps[1:], "lr": 0.5}] if groups else ps, **kwargs)
     seen = {"isinstance(opt, torch.optim.Optimizer)": isinstance(optimizer, torch.optim.Optimizer)}
     for i, step in enumerate(gradients, 1):
         for p, g in zip(ps, step, strict=True):
@@ -175,7 +179,7 @@ SmallAdaGrad.cases(
 
 class _Base(torch.optim.Optimizer):
     def __init__(self, params, lr=0.01, eps=1e-10):
-        super().__init__(params, dict(lr=lr, eps=eps))
+        super().__init__(params, {"lr": lr, "eps": eps})
 
     @torch.no_grad()
     def step(self):

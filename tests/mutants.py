@@ -1,7 +1,9 @@
 """Mechanical mutants of a solution: one small change each, of the kind that a learner's slip makes.
 
-Annotations, docstrings and the wording of errors are left alone, and so are changes that cannot matter (the operands of + and * swapped).
+Annotations, docstrings and the wording of errors are left alone, and so are changes that
+cannot matter (the operands of + and * swapped).
 """
+
 import ast
 import copy
 from collections.abc import Callable, Iterator
@@ -115,11 +117,17 @@ def _changes(node: ast.AST) -> Iterator[tuple[str, Callable[[ast.AST], None]]]:
         other = ast.Or if isinstance(node.op, ast.And) else ast.And
         yield f"to {other.__name__}", lambda n, o=other: setattr(n, "op", o())
         for i in range(len(node.values)):
-            yield f"condition {i} dropped", lambda n, i=i: n.values.__delitem__(i) if len(n.values) > 2 else _only(n, 1 - i)
+            yield (
+                f"condition {i} dropped",
+                lambda n, i=i: n.values.__delitem__(i) if len(n.values) > 2 else _only(n, 1 - i),
+            )
     if isinstance(node, ast.Constant):
         yield from _constants(node)
     if isinstance(node, ast.UnaryOp):
-        yield "sign or not dropped", lambda n: setattr(n, "op", ast.UAdd()) if not isinstance(n.op, ast.Not) else _un_not(n)
+        yield (
+            "sign or not dropped",
+            lambda n: setattr(n, "op", ast.UAdd()) if not isinstance(n.op, ast.Not) else _un_not(n),
+        )
     if isinstance(node, ast.Attribute):
         for other in ATTRIBUTES.get(node.attr, []):
             yield f".{node.attr} to .{other}", lambda n, o=other: setattr(n, "attr", o)
@@ -172,6 +180,7 @@ def _calls(node: ast.Call) -> Iterator[tuple[str, Callable]]:
     if isinstance(node.func, ast.Name) and node.func.id in NAMES:
         yield f"{node.func.id} to {NAMES[node.func.id]}", lambda n: setattr(n.func, "id", NAMES[n.func.id])
     if len(node.args) > 1 and getattr(node.func, "id", "") != "zip":  # pairs made the other way round
+
         def swap(n: ast.Call) -> None:
             n.args[0], n.args[1] = n.args[1], n.args[0]
 
@@ -183,11 +192,14 @@ def _calls(node: ast.Call) -> Iterator[tuple[str, Callable]]:
 
 def _statements(body: list[ast.stmt]) -> Iterator[tuple[str, Callable]]:
     for i, statement in enumerate(body):
-        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant) or isinstance(statement, ast.Pass):
+        if (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)) or isinstance(
+            statement, ast.Pass
+        ):
             continue
         text = ast.unparse(statement).splitlines()[0][:50]
         yield f"dropped: {text}", lambda n, i=i: n.body.__setitem__(i, ast.Pass())
         if isinstance(statement, ast.AugAssign):
+
             def plain(n: ast.AST, i: int = i) -> None:
                 n.body[i] = ast.Assign([n.body[i].target], n.body[i].value)
 

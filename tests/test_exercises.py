@@ -1,4 +1,5 @@
-"""Every exercise keeps the promises of the engine: the reference is right, each misconception gets its own sentence, …"""
+"""Every exercise keeps the engine's promises: its reference is right, each misconception gets its own sentence, …"""
+
 import importlib
 from itertools import combinations
 

@@ -1,4 +1,5 @@
-"""Mechanical mutants of every solution are rejected, or listed in equivalent_mutants.toml with the reason why they are right."""
+"""Mechanical mutants of every solution are rejected, or listed in equivalent_mutants.toml with a reason."""
+
 import importlib
 import tomllib
 from pathlib import Path
@@ -48,7 +49,9 @@ def test_the_mutants_are_many_and_a_lax_exercise_is_found_out():
     assert not survivors(exercise)
     cases = exercise.case_list
     try:
-        exercise.case_list = [one for one in cases if "offset" not in one.label and not one.text.endswith(("5", "offset=1"))]
+        exercise.case_list = [
+            one for one in cases if "offset" not in one.label and not one.text.endswith(("5", "offset=1"))
+        ]
         exercise._seen.clear()
         assert survivors(exercise), "without a case that has an offset, dropping the offset must pass unnoticed"
     finally:

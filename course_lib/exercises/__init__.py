@@ -1,4 +1,5 @@
 """The tutor: `check`, `hint`, `solution`, `exercises` and `progress`. One file per notebook holds its exercises."""
+
 import sys
 from types import ModuleType
 

@@ -1,4 +1,5 @@
 """What a learner calls: `check` an answer, take a `hint`, see the `solution`, list `exercises`, look at `progress`."""
+
 import difflib
 import importlib
 import inspect

@@ -3,6 +3,7 @@
 The order is fixed: type, shape, dtype, device, what the exercise fixes besides (aliasing, contiguity, strides,
 requires_grad), then value, then the inputs afterwards.
 """
+
 import math
 from dataclasses import dataclass
 
@@ -39,11 +40,12 @@ def difference(got: Observation, want: Observation, rules: Rules) -> Difference 
     if got.raised or want.raised:
         return _exceptions(got, want)
     found = _values(got.result, want.result, rules, "")
+    moved = next((name for name in got.moved if name not in want.moved), None)
+    if moved and (found is None or found.kind in ("aliasing", "value")):
+        text = f"gave {moved} another storage: whoever holds a view of it does not see the change. Write into it."
+        return Difference("aliasing", text)
     if found:
         return found
-    if changed := next((name for name in got.moved if name not in want.moved), None):
-        text = f"gave {changed} another storage: whoever holds a view of it does not see the change. Write into it."
-        return Difference("aliasing", text)
     for (name, after), (_, expected) in zip(got.inputs, want.inputs, strict=False):
         if found := _values(after, expected, Rules(FIXABLE - {"aliasing"}), ""):
             return Difference("inputs", f"left its input {name} changed: it {_past(found.text)}")

@@ -1,4 +1,5 @@
 """An exercise: the reference, its cases, the misconceptions with their sentences, and other right solutions."""
+
 import inspect
 import sys
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from course_lib.exercises.engine.observe import LIMIT_SECONDS, Case, Observation
 from course_lib.exercises.engine.source import solution_of, stub_of
 
 REGISTRY: dict[str, "Exercise"] = {}
+_PATIENCE_SECONDS = 600.0  # for code of ours: on a slow machine its first call may import for long
 
 
 class Exercise:
@@ -66,7 +68,7 @@ class Exercise:
     def seen(self, ours: Callable) -> list[Observation]:
         """What the reference or a misconception does on every case; looked at once."""
         if ours not in self._seen or len(self._seen[ours]) != len(self.case_list):
-            self._seen[ours] = [self.observe(ours, one) for one in self.case_list]
+            self._seen[ours] = [self.observe(ours, one, _PATIENCE_SECONDS) for one in self.case_list]
         return self._seen[ours]
 
     def _parameters(self) -> list[str]:

@@ -3,6 +3,7 @@
 Everything here reads an object through its base type (`int.__int__`, `list.__iter__`, …), never through methods that
 the learner may have overridden: an `__eq__` that always says yes or a `__repr__` that raises is never called.
 """
+
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -148,7 +149,8 @@ class _Freezer:
         same = next((name for name, tensor, _ in self.inputs if tensor is value), None)
         try:
             with torch._C.DisableTorchFunctionSubclass():  # read the tensor itself, not what a subclass says of it
-                plain = value.detach().as_subclass(torch.Tensor)
+                plain = value.detach()
+                plain = plain if type(plain) is torch.Tensor else plain.as_subclass(torch.Tensor)
                 home = storage_of(plain)
                 strided = plain.layout == torch.strided
                 return Array(

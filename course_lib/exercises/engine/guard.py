@@ -1,4 +1,5 @@
 """The guard: a learner's code runs under a time limit, its output is caught, and the global state is put back."""
+
 import contextlib
 import ctypes
 import io
@@ -61,7 +62,8 @@ def _state_put_back() -> Iterator[None]:
             torch.set_default_dtype(dtype)
             torch.set_default_device(None if device == torch.device("cpu") else device)
             torch.set_grad_enabled(grad)
-            torch.use_deterministic_algorithms(deterministic)
+            if torch.are_deterministic_algorithms_enabled() != deterministic:  # setting it loads the compiler: 1 s
+                torch.use_deterministic_algorithms(deterministic)
 
 
 def _time_limit(seconds: float) -> contextlib.AbstractContextManager:
@@ -99,10 +101,10 @@ def _raise_on_every_line(frame: types.FrameType | None) -> None:
             raise OutOfTime
         return trace
 
-    sys.settrace(trace)
     while frame is not None and not _is_ours(frame):
         frame.f_trace = trace
         frame = frame.f_back
+    sys.settrace(trace)  # last: from here on, a call of ours would be traced as well
 
 
 def _is_ours(frame: types.FrameType) -> bool:

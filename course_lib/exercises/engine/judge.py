@@ -1,4 +1,5 @@
 """The judgement of a learner's answer: correct, or the misconception that it shows, or the first difference."""
+
 from collections.abc import Callable
 
 from course_lib.exercises.engine.compare import Difference, difference

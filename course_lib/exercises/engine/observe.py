@@ -1,4 +1,5 @@
 """An observation: what one candidate (the learner's function, the reference, a misconception …) did on one case."""
+
 import inspect
 import random
 import time

@@ -1,4 +1,5 @@
 """What `check` answers, as text and as HTML."""
+
 import html
 from dataclasses import dataclass
 

@@ -1,4 +1,5 @@
 """Source text of an exercise: the solution as a learner would write it, the stub, and whether a stub is untouched."""
+
 import ast
 import dis
 import inspect
