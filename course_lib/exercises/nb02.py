@@ -1,5 +1,6 @@
 """The exercises of notebook 02: counting, rounding to bfloat16, decoding E4M3, blocks of four bits, a safe softmax."""
 import math
+import numbers
 
 import torch
 
@@ -22,7 +23,8 @@ from course_lib.floats import BFLOAT16, E2M1, E4M3, E5M2, FLOAT16, FLOAT32, FLOA
 def first_missing_integer(fraction_bits: int, largest: float) -> int:
     """The smallest positive integer that a format cannot hold exactly.
 
-    It has so many fraction bits, and `largest` is its largest number. Some formats end before they lose precision.
+    The format has so many fraction bits, and `largest` is its largest number. Some formats end
+    before they lose precision.
     """
     ends = [2 ** (fraction_bits + 1), math.floor(largest)]  # of the precision, of the range
     return min(ends) + 1
@@ -36,8 +38,8 @@ first_missing_integer.cases(
     "E4M3.fraction_bits, E4M3.max",
     "E5M2.fraction_bits, E5M2.max",
     "E2M1.fraction_bits, E2M1.max",
-    case("3, 7.5", "E2M3, a format of 6 bits"),
-    case("4, 15.5", "E3M4, a format of 8 bits"),
+    case("3, 7.5", "a format of 6 bits"),
+    case("4, 15.5", "one that ends at 15.5"),
     "2, 8.0",
 )
 
@@ -104,7 +106,8 @@ def by_eps(fraction_bits, largest):
 def bfloat16_code(code: int) -> int:
     """The code (16 bits) of the bfloat16 nearest to the float32 with this code (32 bits).
 
-    A tie goes to the even code. Beyond the largest bfloat16 there is infinity; every NaN becomes 0x7FC0.
+    A tie goes to the even code. Beyond the largest bfloat16 there is infinity; every NaN becomes
+    0x7FC0.
     """
     if code & 0x7FFFFFFF > 0x7F800000:
         return 0x7FC0
@@ -135,6 +138,15 @@ bfloat16_code.cases(
     case("0x7FFFFFFF", "another NaN"),
     "0xFFC01234",
 )
+
+
+@bfloat16_code.probe
+def in_hexadecimal(candidate, args, kwargs):
+    """The code as hexadecimal digits, which show what a decimal number would hide."""
+    code = candidate(*args, **kwargs)
+    if not isinstance(code, numbers.Integral):
+        raise TypeError(f"return the code as an int, not as a {type(code).__name__}")
+    return f"{code:#06x}"
 
 
 @bfloat16_code.misconception("You cut the lower half off. Where it is more than one half, the upper half is one more.")
@@ -351,10 +363,11 @@ def by_the_format(code):
     "0.",
 )
 def quantise_blocks(x: torch.Tensor, block: int) -> torch.Tensor:
-    """What is left of x when it is stored as E2M1 numbers, with one scale for each `block` neighbours of the last axis.
+    """What is left of x when it is stored in E2M1, with a scale for each `block` neighbours.
 
-    A block's scale is its largest magnitude / 6, kept in full precision. Return what the stored numbers stand for: x's
-    shape, in the original units. `E2M1.round_tensor(t)` rounds to 0, ±0.5, ±1, ±1.5, ±2, ±3, ±4, ±6.
+    Blocks lie along the last axis. A block's scale is its largest magnitude / 6, kept in full
+    precision. Return what the stored numbers stand for: x's shape, in x's units.
+    `E2M1.round_tensor(t)` rounds to 0, ±0.5, ±1, ±1.5, ±2, ±3, ±4, ±6.
     """
     blocks = x.unflatten(-1, (-1, block))
     scale = blocks.abs().amax(-1, keepdim=True) / E2M1.max
@@ -478,10 +491,10 @@ def with_a_table(x, block):
     "is all that the low precision costs.",
 )
 def stable_softmax(scores: torch.Tensor) -> torch.Tensor:
-    """exp(scores) / sum of exp(scores) along the last axis: computed in float32, returned in the dtype of the scores.
+    """exp(scores) / sum of exp(scores) along the last axis, in the dtype of the scores.
 
-    Scores may be bfloat16, float16 or float32, and so large that exp overflows. −inf marks a masked score; no row is
-    masked throughout.
+    All arithmetic is float32. Scores may be bfloat16, float16 or float32, and so large that exp
+    overflows. −inf marks a masked score; no row is masked throughout.
     """
     wide = scores.float()
     weights = torch.exp(wide - wide.amax(-1, keepdim=True))
