@@ -14,6 +14,7 @@ OLDEST, NEWEST = (3, 11), (3, 14)  # for these torch 2.13.0 has builds; pyprojec
 
 
 def suits(version):
+    """Whether the course runs on this version of Python."""
     return OLDEST <= tuple(version[:2]) <= NEWEST
 
 
@@ -32,6 +33,7 @@ def another():
 
 
 def refusal(version, executable):
+    """The sentence for a Python that does not suit."""
     return (
         "This is Python %d.%d (%s); the course needs %d.%d to %d.%d. Install one of these from python.org or your "
         "system's packages, then name it: make lab PYTHON=python3.%d"
@@ -40,6 +42,7 @@ def refusal(version, executable):
 
 
 def main(arguments):
+    """Set up with this Python, with another that suits, or not at all; returns the exit status."""
     if not suits(sys.version_info):
         other = None if "--exact" in arguments else another()
         if other:

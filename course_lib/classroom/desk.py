@@ -63,6 +63,7 @@ def begin_again(notebooks: Path, work: Path, which: str, now: datetime | None = 
 
 
 def shipped_in(notebooks: Path) -> list[Path]:
+    """The course's notebooks in their order."""
     found = sorted(notebooks.glob("[0-9][0-9]_*.ipynb"))
     if not found:
         raise Refusal(f"{notebooks} holds no notebooks: install course_lib from its checkout (pip install -e .).")
@@ -125,6 +126,7 @@ def set_aside(copy: Path, now: datetime) -> Path:
 
 
 def recall(work: Path) -> dict[str, str]:
+    """The fingerprint that each copy had when it was laid, by file name."""
     try:
         remembered = json.loads((work / MEMORY).read_text(encoding="utf-8"))
         return remembered if isinstance(remembered, dict) else {}
@@ -133,6 +135,7 @@ def recall(work: Path) -> dict[str, str]:
 
 
 def remember(work: Path, laid: dict[str, str]) -> None:
+    """Write down what `recall` returns."""
     if laid != recall(work):
         beside = work / f"{MEMORY}.{os.getpid()}"
         beside.write_text(json.dumps(laid, indent=1, sort_keys=True), encoding="utf-8")
@@ -141,6 +144,7 @@ def remember(work: Path, laid: dict[str, str]) -> None:
 
 @contextmanager
 def writable(work: Path) -> Iterator[None]:
+    """Turns what the disk refuses into one sentence."""
     try:
         yield
     except OSError as error:

@@ -198,21 +198,26 @@ def one_at_a_time(root: Path) -> Iterator[None]:
 
 
 def log_of(root: Path) -> Path:
+    """Everything that pip said in the last set-up."""
     return root / "build" / "set-up.log"
 
 
 def stamp_of(root: Path) -> Path:
+    """What the environment was made from; written last."""
     return root / ".venv" / "set-up.json"
 
 
 def packages_of(root: Path) -> list[Path]:
+    """The folder that pip installs to, in a list; an empty one where there is none."""
     venv = root / ".venv"
     return [*venv.glob("lib/python3.*/site-packages"), *venv.glob("Lib/site-packages")]
 
 
 def scripts_of(root: Path) -> Path:
+    """The folder of the environment's commands."""
     return root / ".venv" / ("Scripts" if os.name == "nt" else "bin")
 
 
 def python_of(root: Path) -> Path:
+    """The environment's Python."""
     return scripts_of(root) / ("python.exe" if os.name == "nt" else "python")

@@ -71,6 +71,7 @@ def explain(output: str, root: Path) -> str:
 
 
 def no_venv() -> str:
+    """The sentence for a Python that comes without venv, as on Debian."""
     version = f"{sys.version_info[0]}.{sys.version_info[1]}"
     return (
         f"This Python ({sys.executable}) has no venv module. On Debian and Ubuntu, install the package "
@@ -79,7 +80,7 @@ def no_venv() -> str:
 
 
 def no_space(root: Path) -> str:
-    """Names the fullest of the disks that an installation writes to."""
+    """The sentence for a full disk; names the fullest that an installation writes to."""
     places = {"the course": root, "temporary files (another folder: TMPDIR=/path)": Path(tempfile.gettempdir())}
     what, where = min(places.items(), key=lambda place: shutil.disk_usage(place[1]).free)
     return (
