@@ -27,7 +27,7 @@ class Chapter:
 CHAPTERS = (
     Chapter("00", "start_here", "Start here", "What can this machine do, and how do you work here?", (), 10, 10),
     Chapter("01", "tensors", "Tensors", "How many bytes, and which shape comes out?", ("00",), 55, 41),
-    Chapter("02", "floats", "Floats", "Which numbers can it hold?", ("01",)),
+    Chapter("02", "floats", "Floats", "Which numbers can it hold?", ("01",), 65, 45),
     Chapter("03", "strides_and_views", "Strides and views", "What is free, and what copies?", ("01",), 60, 45),
     Chapter("04", "einops_and_typed_shapes", "Einops and typed shapes", "Which axis is which?", ("03",)),
     Chapter("05", "flops", "FLOPs", "How much arithmetic is it, and how fast does it run?", ("02", "04")),
