@@ -8,7 +8,6 @@ import pytest
 from course_lib.publishing.notebooks import ROOT
 
 
-
 def make(*arguments: str) -> subprocess.CompletedProcess[str]:
     if shutil.which("make") is None:
         pytest.skip("there is no make on this machine")
