@@ -7,6 +7,7 @@ Sources: IEEE 754-2019, sections 3.3 and 3.4 (what a binary float is and how it 
 ties to even), 7.4 (overflow); the Open Compute Project's 8-bit Floating Point Specification (OFP8) 1.0 for E4M3 and
 E5M2; its Microscaling Formats (MX) Specification 1.0, section 5.3.3, for E2M1. bfloat16 is float32's upper half.
 """
+
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -50,8 +51,8 @@ class FloatFormat:
 
     - "ieee": those with the largest exponent field: ±infinity where the fraction is 0, else NaN, whose payload is the
       fraction (float32, float16, bfloat16, E5M2);
-    - "fn": only the two with all other bits 1: NaN (E4M3, torch's float8_e4m3fn);
-    - "fnuz": only the one that would be −0: NaN; zero has no sign (torch's float8_e4m3fnuz and float8_e5m2fnuz);
+    - "fn": only the two with all other bits 1, NaN (E4M3, torch's float8_e4m3fn);
+    - "fnuz": only the one that would be −0, NaN; zero has no sign (torch's float8_e4m3fnuz and float8_e5m2fnuz);
     - "finite": none (E2M1).
 
     Raises ValueError for widths that leave no number, and for formats with numbers that Python's float cannot hold.
@@ -163,8 +164,7 @@ class FloatFormat:
         exponent = (torch.frexp(wide).exponent - 1).clamp(min=1 - self.bias)
         spacing = torch.exp2((exponent - self.fraction_bits).double())
         rounded = torch.round(wide / spacing) * spacing  # exact but for torch.round, which takes ties to even
-        if self.special == "fnuz":
-            rounded = rounded + 0.0  # −0 + 0 is 0
+        rounded = rounded + 0.0 if self.special == "fnuz" else rounded  # −0 + 0 is 0
         too_large = torch.full_like(wide, self.round(math.inf, overflow)).copysign(wide)
         return torch.where(rounded.abs() > self.max, too_large, rounded).to(x.dtype)
 

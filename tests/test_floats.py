@@ -1,4 +1,5 @@
 """The float formats against independent implementations: struct, NumPy, torch and ml_dtypes, code by code."""
+
 import math
 import struct
 from fractions import Fraction

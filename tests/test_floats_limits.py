@@ -1,4 +1,5 @@
 """What a float format says about itself: limits, kinds of codes, neighbours, pictures in text; and its errors."""
+
 import math
 from fractions import Fraction
 from itertools import pairwise

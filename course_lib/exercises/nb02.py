@@ -1,4 +1,5 @@
 """The exercises of notebook 02: counting, rounding to bfloat16, decoding E4M3, blocks of four bits, a safe softmax."""
+
 import math
 import numbers
 

@@ -1,4 +1,5 @@
 """Pictures of notebook 02: the bits of a float, what formats can hold, what rounding does to sums and blocks."""
+
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -35,8 +36,9 @@ def draw_float(form: FloatFormat, code: int) -> Figure:
         _draw_meaning(axes, name, centre, x, width, lines)
     look = {"size": 21, "weight": "bold"}
     pieces = [TextArea(text, textprops={"color": colour, **look}) for text, colour in _product(form, code)]
-    row = HPacker(children=pieces, sep=9, pad=0, align="baseline")
-    axes.add_artist(AnnotationBbox(row, (50, 5), frameon=False))
+    row = AnnotationBbox(HPacker(children=pieces, sep=9, pad=0, align="baseline"), (50, 5), frameon=False)
+    row.set_in_layout(False)  # else a long product would shrink the rest
+    axes.add_artist(row)
     return figure
 
 
@@ -86,7 +88,7 @@ def _meanings(form: FloatFormat, code: int) -> tuple[tuple[str, str], ...]:
         value = "0 here: infinity" if kind == "infinity" else "not 0: NaN, not a number"
         return signs, (f"{exponent}: the largest one", "set aside: no number"), (f"{fraction:,}", value)
     power = max(exponent, 1) - form.bias
-    how = f"{exponent} − {form.bias} = {power}" if exponent else f"0 counts like 1: 1 − {form.bias} = {power}"
+    how = f"{exponent} − {form.bias} = {power}" if exponent else f"as field 1: 1 − {form.bias} = {power}"
     whole = f"{1 if exponent else 0} + {fraction:,} / $2^{{{form.fraction_bits}}}$"
     return signs, (how.replace("= -", "= −"), f"factor $2^{{{power}}}$"), (whole, f"factor {_significand(form, code)}")
 
@@ -100,13 +102,22 @@ def _significand(form: FloatFormat, code: int) -> str:
 def _product(form: FloatFormat, code: int) -> list[tuple[str, str]]:
     """The value as the product of the three factors, each in its group's colour."""
     sign, exponent, _ = form.fields(code)
-    value = f"{form.decode(code)!r}".replace("-", "−").replace("inf", "infinity").replace("nan", "NaN")
     if form.kind(code) in ("infinity", "nan"):
-        return [(value, INK)]
-    power = f"$\\mathbf{{2^{{{max(exponent, 1) - form.bias}}}}}$"
+        return [(f"{form.decode(code)}".replace("-", "−").replace("inf", "infinity").replace("nan", "NaN"), INK)]
+    value = form.decode(code)
+    exact = f"{value!r}".replace("-", "−")
+    tiny = math.frexp(value)[0] in (0.5, -0.5) and len(exact) > 12  # a power of two says more than its decimals
+    result = _power(value) if tiny else exact
+    power = _power(2.0 ** (max(exponent, 1) - form.bias))
     factors = (f"{'−' if sign else '+'}1", power, _significand(form, code))
     coloured = [*zip(factors, _GROUPS.values(), strict=True)]
-    return [coloured[0], ("×", INK), coloured[1], ("×", INK), coloured[2], ("=", INK), (value, INK)]
+    return [coloured[0], ("×", INK), coloured[1], ("×", INK), coloured[2], ("=", INK), (result, INK)]
+
+
+def _power(value: float) -> str:
+    """A power of two, written as one."""
+    sign = "−" if value < 0 else ""
+    return f"{sign}$\\mathbf{{2^{{{math.frexp(value)[1] - 1}}}}}$"
 
 
 @rc_context(STYLE)
@@ -121,7 +132,9 @@ def draw_number_lines(forms: Sequence[FloatFormat], low: float, high: float, log
     figure, axes = new_figure(10, 0.9 + 0.78 * len(forms))
     for row, (form, colour) in enumerate(zip(forms, _COLOURS, strict=False)):
         numbers = form.numbers(low, high)
-        axes.vlines(numbers, -row - 0.3, -row + 0.3, color=colour, linewidth=min(2.6, max(0.35, 120 / len(numbers))))
+        seen = {round((number - low) / (high - low) * 9000): number for number in numbers}  # nobody sees finer
+        ticks = numbers if log else [*seen.values()]
+        axes.vlines(ticks, -row - 0.3, -row + 0.3, color=colour, linewidth=min(2.6, max(0.35, 120 / len(numbers))))
         name = {"y": -row + 0.36, "va": "bottom", "fontsize": 15, "color": colour}
         if log:
             axes.text(numbers[0], s=f"{form.name}: {_say(numbers[0])} to {_say(numbers[-1])}", weight="bold", **name)
@@ -139,8 +152,7 @@ def draw_number_lines(forms: Sequence[FloatFormat], low: float, high: float, log
 
 def _say(number: float) -> str:
     """A number, as a power of two where it is a small one."""
-    power = math.log2(number)
-    return f"$\\mathbf{{2^{{{power:.0f}}}}}$" if power.is_integer() and power < -3 else f"{number:,g}"
+    return _power(number) if math.frexp(number)[0] == 0.5 and number < 0.1 else f"{number:,g}"
 
 
 @rc_context(STYLE)
@@ -231,7 +243,7 @@ def draw_quantised(x: torch.Tensor, versions: Mapping[str, torch.Tensor], block:
     for panel, (name, rounded) in zip(axes[:, 0], versions.items(), strict=True):
         for start in range(0, len(x), 2 * block):
             panel.axvspan(start - 0.5, start + block - 0.5, color="#F1F1F1", zorder=0)
-        panel.bar(places, x, width=0.55, color=SKY, label="the numbers")
+        panel.bar(places.tolist(), x.tolist(), width=0.55, color=SKY, label="the numbers")
         panel.plot(places, rounded, "o", color=VERMILION, markersize=6, label="what 4 bits and a scale keep")
         for place in places[x.abs() > end].tolist():
             panel.text(place + 0.7, end, f"↑ {x[place].item():.2g}", fontsize=14, va="top")
