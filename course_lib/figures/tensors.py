@@ -43,7 +43,7 @@ def draw_broadcast(left: torch.Tensor, right: torch.Tensor) -> Figure:
 
 def draw_silent_broadcast(predictions: torch.Tensor, targets: torch.Tensor) -> Figure:
     """(batch, 1) minus (batch,): every prediction meets every target. The differences that were meant are framed."""
-    figure, axes = new_figure(10, 4.3)
+    figure, axes = new_figure(10, 3.7)
     difference = predictions - targets
     corner = _draw_equation(axes, predictions, "−", targets, difference, f"framed: the {len(targets)} you meant")
     for step in range(len(targets)):
