@@ -40,11 +40,11 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     if cell is None or not hasattr(item, "compare_outputs"):
         return (yield)
     for complaint in uncompared(cell):
-        pytest.fail(complaint, pytrace=False)
+        item.raise_cell_error(complaint)
     result = yield
     stored, fresh = kinds(cell.outputs), kinds(item.test_outputs)
     if item.options["check"] and stored != fresh:
-        pytest.fail(f"The outputs stored are {stored}, running the cell gives {fresh}.", pytrace=False)
+        item.raise_cell_error(f"The outputs stored are {stored}, running the cell gives {fresh}.")
     return result
 
 
