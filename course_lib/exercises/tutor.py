@@ -8,6 +8,7 @@ import re
 import sys
 import types
 from collections.abc import Callable
+from pathlib import Path
 
 from course_lib import logbook
 from course_lib.exercises.engine.exercise import REGISTRY, Exercise
@@ -20,10 +21,9 @@ _hints_given: dict[str, int] = {}
 
 def exercises() -> dict[str, Exercise]:
     """Every exercise of the course by its name, in the order of the notebooks."""
-    import course_lib.exercises as package
-
-    for module in sorted(m.name for m in pkgutil.iter_modules(package.__path__) if re.fullmatch(r"nb\d\d", m.name)):
-        importlib.import_module(f"{package.__name__}.{module}")
+    files = pkgutil.iter_modules([str(Path(__file__).parent)])
+    for module in sorted(file.name for file in files if re.fullmatch(r"nb\d\d", file.name)):
+        importlib.import_module(f"course_lib.exercises.{module}")
     return dict(sorted(REGISTRY.items(), key=lambda item: item[1].notebook))
 
 
