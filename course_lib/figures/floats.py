@@ -129,7 +129,7 @@ def draw_number_lines(forms: Sequence[FloatFormat], low: float, high: float, log
     """
     if log and low <= 0:
         raise ValueError(f"draw_number_lines(): low is {low}; with log=True it must be above 0.")
-    figure, axes = new_figure(10, 0.9 + 0.78 * len(forms))
+    figure, axes = new_figure(10, 0.6 + 0.72 * len(forms))
     for row, (form, colour) in enumerate(zip(forms, _COLOURS, strict=False)):
         numbers = form.numbers(low, high)
         seen = {round((number - low) / (high - low) * 9000): number for number in numbers}  # nobody sees finer
@@ -189,7 +189,7 @@ def _draw_arrow(axes: Axes, form: FloatFormat, value: float) -> None:
 @checked
 def draw_precision(forms: Sequence[FloatFormat]) -> Figure:
     """Distance to the next number, relative to the number, at each power of two. Wide: large range; high: precise."""
-    figure, axes = new_figure(10, 5)
+    figure, axes = new_figure(10, 4.2)
     for form, colour in zip(forms, _COLOURS, strict=False):
         powers = range(round(math.log2(form.smallest_subnormal)), math.floor(math.log2(form.max)) + 1)
         x = [2.0**power for power in powers] + [form.max]
@@ -238,7 +238,7 @@ def draw_quantised(x: torch.Tensor, versions: Mapping[str, torch.Tensor], block:
 
     The axis ends at seven times the median magnitude; a bar that goes on carries its value.
     """
-    figure, axes = new_figure(10, 2.4 * len(versions) + 0.5, rows=len(versions), squeeze=False, sharex=True)
+    figure, axes = new_figure(10, 2.05 * len(versions) + 0.6, rows=len(versions), squeeze=False, sharex=True)
     places, end = torch.arange(len(x)), x.abs().median().item() * 7
     for panel, (name, rounded) in zip(axes[:, 0], versions.items(), strict=True):
         for start in range(0, len(x), 2 * block):
