@@ -1,6 +1,8 @@
 """`hint`, `solution`, `exercises`, `progress`, and how a result displays."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -49,11 +51,11 @@ def test_exercises_maps_names_in_the_order_of_the_notebooks(samples):
     assert callable(function) and sentence.startswith("You counted bytes")
 
 
-def test_the_package_called_exercises_is_also_the_function():
-    import course_lib.exercises.engine
-    from course_lib import exercises as from_the_top
-
-    assert from_the_top().keys() == exercises().keys() == course_lib.exercises().keys()
+@pytest.mark.parametrize("first", ["", "import course_lib.exercises.engine", "from course_lib.exercises import check"])
+def test_the_package_called_exercises_is_also_the_function(first):
+    program = f"{first}\nfrom course_lib import exercises\nimport course_lib\n"
+    program += "assert 'storage_position' in exercises() and exercises().keys() == course_lib.exercises().keys()"
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_progress_counts_what_is_solved(samples, own_logbook):

@@ -73,7 +73,7 @@ def _values(got: object, want: object, rules: Rules, path: str) -> Difference | 
         return _tables(got, want, rules, path)
     if isinstance(want, Items):
         if len(got.items) != len(want.items):
-            text = f"gave {say(got)} with {_count(len(got.items))}, expected {len(want.items)}"
+            text = f"gave {_count(len(got.items))}, {say(got)}, expected {len(want.items)}, {say(want)}"
             return Difference("length", _at(path) + text)
         pairs = enumerate(zip(got.items, want.items, strict=True))
         parts = (_values(a, b, rules, f"{path}[{i}]") for i, (a, b) in pairs)
