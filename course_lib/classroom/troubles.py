@@ -63,9 +63,8 @@ def explain(output: str, root: Path) -> str:
         )
     if missing := re.search(r"No matching distribution found for (\S+)", output):
         return (
-            f"pip finds no {missing[1]} for {platform.system()} on {platform.machine()} with Python "
-            f"{platform.python_version()}: this kind of machine has no build of it, or pip is set to an index that has "
-            f"not (see `pip config list`). {STORY}"
+            f"pip finds no {missing[1]} for the Python in .venv and {platform.system()} on {platform.machine()}: this "
+            f"kind of machine has no build of it, or pip is set to an index without it (see `pip config list`). {STORY}"
         )
     return f"The set-up stopped: {last_words(output)} {STORY}"
 
