@@ -34,10 +34,11 @@ def another():
 
 def refusal(version, executable):
     """The sentence for a Python that does not suit."""
+    start = "py -3.%d course_lib\\classroom\\bootstrap.py" if os.name == "nt" else "make lab PYTHON=python3.%d"
     return (
         "This is Python %d.%d (%s); the course needs %d.%d to %d.%d. Install one of these from python.org or your "
-        "system's packages, then name it: make lab PYTHON=python3.%d"
-        % (version[0], version[1], executable, OLDEST[0], OLDEST[1], NEWEST[0], NEWEST[1], OLDEST[1])
+        "system's packages, then name it: %s"
+        % (version[0], version[1], executable, OLDEST[0], OLDEST[1], NEWEST[0], NEWEST[1], start % OLDEST[1])
     )
 
 
