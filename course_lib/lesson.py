@@ -60,7 +60,8 @@ class Prediction:
 
     def _repr_html_(self) -> str:
         style = "border-left:4px solid #56B4E9;padding:.3em .8em"
-        return f'<div style="{style}"><b>{html.escape(self.question)}</b><br>{html.escape(self.text)}</div>'
+        text = html.escape(self.text[:1].upper() + self.text[1:])
+        return f'<div style="{style}"><b>{html.escape(self.question)}</b><br>{text}</div>'
 
 
 def predict(

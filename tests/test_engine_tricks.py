@@ -1,8 +1,9 @@
-"""The tricks that code can play on the checker: it answers in a clear sentence, never raises, lets no wrong one pass."""
+"""Tricks that code can play on the checker: it answers in a clear sentence, never raises, lets no wrong one pass."""
 
 import functools
 import threading
 import time
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import torch
 
 from course_lib.exercises import check
 from course_lib.exercises.engine import judge as judging
+from course_lib.exercises.engine.freeze import Atom, freeze
 from course_lib.exercises.engine.guard import OutOfTime, guarded
 
 LIMIT_SECONDS = 0.4
@@ -508,8 +510,7 @@ def test_an_alarm_set_by_others_is_put_back():
     try:
         ours = signal.getsignal(signal.SIGALRM)
         with pytest.raises(OutOfTime), guarded(0.05):
-            while True:
-                pass
+            loops_for_ever((), ())
         assert signal.getsignal(signal.SIGALRM) is ours
         assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
     finally:
@@ -524,3 +525,37 @@ def test_a_fault_of_the_checker_is_not_blamed_on_the_learner(samples, monkeypatc
     result = check(right)
     right.__name__ = "right"
     assert result.status == "error" and "the checker itself failed (ZeroDivisionError)" in result.message
+
+
+# ---------------------------------------------------------------- freezing
+@dataclass
+class Record:
+    size: int
+    values: torch.Tensor
+
+
+class Sly(Record):
+    def __getattribute__(self, name):
+        return 3 if name == "size" else object.__getattribute__(self, name)
+
+
+def test_a_record_is_frozen_field_by_field_whatever_it_says_of_itself():
+    frozen = freeze(Record(1, torch.zeros(2)))
+    assert frozen.kind == "Record"
+    assert freeze(Sly(1, torch.zeros(2))).rows[Atom("str", "size")] == Atom("int", 1)
+
+
+def test_a_frozen_tensor_no_longer_follows_the_learners():
+    x = torch.zeros(3)
+    frozen = freeze([x])
+    x.fill_(7)
+    assert frozen.items[0].values.tolist() == [0, 0, 0]
+
+
+def test_a_result_with_too_many_parts_is_cut_off_soon():
+    wide = [0] * 50
+    for _ in range(7):
+        wide = [wide] * 50
+    begin = time.perf_counter()
+    freeze(wide)
+    assert time.perf_counter() - begin < 5

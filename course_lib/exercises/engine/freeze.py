@@ -4,6 +4,7 @@ Everything here reads an object through its base type (`int.__int__`, `list.__it
 the learner may have overridden: an `__eq__` that always says yes or a `__repr__` that raises is never called.
 """
 
+import dataclasses
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -143,6 +144,9 @@ class _Freezer:
         if kind == "dict":
             rows = {self.freeze(k, depth + 1): self.freeze(v, depth + 1) for k, v in dict.items(value)}
             return Table("dict", rows)
+        if dataclasses.is_dataclass(type(value)) and type(value).__eq__ is not object.__eq__:  # a plain record
+            values = {f.name: object.__getattribute__(value, f.name) for f in dataclasses.fields(value)}
+            return Table(kind, {Atom("str", name): self.freeze(part, depth + 1) for name, part in values.items()})
         return Opaque(kind)
 
     def _tensor(self, value: torch.Tensor, depth: int) -> object:

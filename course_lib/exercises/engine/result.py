@@ -39,7 +39,8 @@ class Note:
 
     def _repr_html_(self) -> str:
         code = f'<pre style="margin:0 0 .6em">{html.escape(self.code)}</pre>' if self.code else ""
-        return panel(code + html.escape(self.text).replace("\n", "<br>"), "#56B4E9")
+        text = f'<span style="white-space:pre-wrap">{html.escape(self.text)}</span>'
+        return panel(code + text, "#56B4E9")
 
 
 def panel(inner: str, colour: str) -> str:
