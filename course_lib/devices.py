@@ -169,8 +169,8 @@ def _groups(controller: str) -> Iterator[Path]:
     `controller` is "" for version 2, which has one tree of groups; version 1 has a tree for each controller.
     """
     for line in _read(_PROC / "self/cgroup").splitlines():
-        _, controllers, group = line.split(":", 2)
-        if controller in controllers.split(","):
+        _, controllers, group = [*line.split(":", 2), "", ""][:3]
+        if controller in controllers.split(",") and group:
             own = Path(group.lstrip("/"))
             yield from (_CGROUPS / controller / folder for folder in (own, *own.parents))
 
