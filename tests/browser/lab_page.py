@@ -87,15 +87,15 @@ class LabPage:
     def output_of_active_cell(self):
         return self.page.locator(".jp-Notebook-cell.jp-mod-active .jp-OutputArea-output")
 
-    def picture_of_all(self, folder: Path, name: str, width: int, slice_height: int = 3000) -> list[Path]:
-        """The whole notebook without JupyterLab around it, cut into slices that can be looked at."""
-        self.page.set_viewport_size({"width": width, "height": slice_height})
-        if self.page.locator("#jp-left-stack").is_visible():
-            self.do("application:toggle-left-area")
+    def pictures_of_all(self, folder: Path, name: str, width: int, height: int) -> list[Path]:
+        """The whole notebook in a window of this size, one picture a screenful; those of an earlier run go."""
+        for old in folder.glob(f"{name}_*.png"):
+            old.unlink()
+        self.page.set_viewport_size({"width": width, "height": height})
         taken, place, end = [], 0, 1
         while place < end:
             shown, end = self.scroll_to(place)
-            taken.append(folder / f"{name}_{len(taken) + 1}.png")
+            taken.append(folder / f"{name}_{len(taken) + 1:02d}.png")
             self.page.screenshot(path=taken[-1])
             place += shown
         return taken

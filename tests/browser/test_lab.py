@@ -46,10 +46,10 @@ def test_it_can_be_looked_at(ran) -> None:
     name, page, _, _ = ran
     SCREENS.mkdir(parents=True, exist_ok=True)
     stem = Path(name).stem
-    page.page.set_viewport_size({"width": 1280, "height": 720})
-    page.scroll_to(0)
-    page.page.screenshot(path=SCREENS / f"{stem}_1280x720.png")
-    assert all(path.stat().st_size > 10_000 for path in page.picture_of_all(SCREENS, f"{stem}_wide", 1920))
+    taken = page.pictures_of_all(SCREENS, f"{stem}_1280", 1280, 3 * 720)
+    page.do("application:toggle-left-area")
+    taken += page.pictures_of_all(SCREENS, f"{stem}_1920", 1920, 3 * 1080)
+    assert all(path.stat().st_size > 10_000 for path in taken)
 
 
 def test_an_answer_gets_its_feedback(browser, lab: Lab) -> None:
