@@ -36,6 +36,10 @@ def test_the_course_map_and_the_folder_agree() -> None:
     assert sorted(path.name for path in NOTEBOOKS.glob("*.ipynb")) == [chapter.filename for chapter in READY]
 
 
+def test_every_exercise_belongs_to_a_notebook_that_exists() -> None:
+    assert {one.notebook for one in exercises().values()} <= {chapter.number for chapter in READY}
+
+
 def test_at_most_one_code_cell_in_ten_is_not_compared() -> None:
     pages = [page_of(path.name) for path in find_notebooks([])]
     cells = sum(len(page.of_type("code")) for page in pages)
