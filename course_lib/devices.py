@@ -178,6 +178,6 @@ def _groups(controller: str) -> Iterator[Path]:
 def _read(file: Path) -> str:
     """The file's text, or nothing: the root group has no limits, and a container may not see the groups above it."""
     try:
-        return file.read_text(errors="replace").strip()
+        return file.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return ""

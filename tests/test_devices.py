@@ -29,7 +29,7 @@ def linux(tmp_path, monkeypatch):
         for name, text in files.items():
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+            path.write_text(text, encoding="utf-8", errors="surrogateescape")
         return describe_machine()
 
     return write
@@ -65,9 +65,10 @@ def test_a_linux_machine_without_limits(linux):
         ("processor : 0\nBogoMIPS : 38.4\nModel : Raspberry Pi 5\n", "Raspberry Pi 5"),
         ("processor : 0\nmodel name :\nHardware : Board: A\n", "Board: A"),
         ("processor : 0\nBogoMIPS : 38.4\n", "generic"),
+        ("model name : Odd\udcff CPU\n", "Odd\ufffd CPU"),
     ],
 )
-def test_an_arm_board_is_named_as_well_as_can_be(linux, monkeypatch, cpuinfo, name):
+def test_an_unusual_processor_is_named_as_well_as_can_be(linux, monkeypatch, cpuinfo, name):
     monkeypatch.setattr(platform, "processor", lambda: "generic")
     assert linux({"proc/cpuinfo": cpuinfo}).processor == name
 
@@ -77,12 +78,14 @@ V1 = "sys/fs/cgroup/cpu/"
 LIMITS = {  # name: (files, cores)
     "none": ({"proc/self/cgroup": "0::/", V2 + "cpu.max": "max 100000"}, 8),
     "two and a half processors": ({"proc/self/cgroup": "0::/", V2 + "cpu.max": "250000 100000"}, 3),
+    "nothing at all": ({"proc/self/cgroup": "0::/", V2 + "cpu.max": "0 100000"}, 1),
     "a tenth of one": ({"proc/self/cgroup": "0::/", V2 + "cpu.max": "10000 100000"}, 1),
     "more than there are": ({"proc/self/cgroup": "0::/", V2 + "cpu.max": "6400000 100000"}, 8),
     "own group": ({"proc/self/cgroup": "0::/a/b\n", V2 + "a/b/cpu.max": "400000 100000"}, 4),
     "group above": (
         {"proc/self/cgroup": "0::/a/b", V2 + "a/b/cpu.max": "max 100000", V2 + "a/cpu.max": "200000 100000"}, 2
     ),
+    "another controller's group": ({"proc/self/cgroup": "3:memory:/b\n0::/a", V2 + "b/cpu.max": "200000 100000"}, 8),
     "a group that is not ours": ({"proc/self/cgroup": "0::/a", V2 + "b/cpu.max": "200000 100000"}, 8),
     "version 1": (
         {
@@ -120,6 +123,15 @@ MEMORY = {  # name: (files, GiB in all, GiB available)
     "less on the machine than allowed": ({"proc/self/cgroup": "0::/", **_memory_v2(str(15 * GIB), GIB, 0)}, 15, 10),
     "more allowed than there is": ({"proc/self/cgroup": "0::/", **_memory_v2(str(99 * GIB), 95 * GIB, 0)}, 16, 10),
     "over the limit": ({"proc/self/cgroup": "0::/", **_memory_v2(str(2 * GIB), 3 * GIB, 0)}, 2, 0),
+    "larger above": (
+        {
+            "proc/self/cgroup": "0::/a/b",
+            **_memory_v2(str(4 * GIB), 2 * GIB, 0, "a/b/"),
+            **_memory_v2(str(8 * GIB), 3 * GIB, 0, "a/"),
+        },
+        4,
+        2,
+    ),
     "smaller above": (
         {
             "proc/self/cgroup": "0::/a/b",
