@@ -57,7 +57,7 @@ def describe(value: object) -> str:
     """A few words for an error message: what kind of thing this is, and its value where that is short."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
-    if isinstance(value, torch.Tensor):
+    if isinstance(value, torch.Tensor) and not value.is_nested:  # a nested one has no shape to tell
         return f"a tensor of dtype {str(value.dtype).removeprefix('torch.')} and shape {tuple(value.shape)}"
     if isinstance(value, np.ndarray):
         return f"a NumPy array of dtype {value.dtype} and shape {value.shape}"

@@ -50,7 +50,8 @@ X, Y = torch.ones(2, 3), torch.ones(3, 4)
         (lambda: multiply([1], Y), 'multiply(): x is a list ([1]); Float[Tensor, "b d"] is asked for.'),
         (
             lambda: multiply(X, torch.ones(5, 4)),
-            'multiply(): y is a tensor of dtype float32 and shape (5, 4); Float[Tensor, "d k"] is asked for, where b=2 and d=3.',
+            "multiply(): y is a tensor of dtype float32 and shape (5, 4); "
+            'Float[Tensor, "d k"] is asked for, where b=2 and d=3.',
         ),
         (
             lambda: multiply(X.long(), Y),
@@ -65,7 +66,8 @@ X, Y = torch.ones(2, 3), torch.ones(3, 4)
         ),
         (
             lambda: multiply(X, Y, factor=1),
-            "multiply(): got an unexpected keyword argument 'factor'; it is called as multiply(x, y, scale=1.0, times=1).",
+            "multiply(): got an unexpected keyword argument 'factor'; "
+            "it is called as multiply(x, y, scale=1.0, times=1).",
         ),
         (lambda: broken(3), "broken() returned 3; a str was promised."),
         (lambda: run(3), "run(): call is an int (3); a function is asked for."),

@@ -76,8 +76,11 @@ def _wrong_cases(exercise: Exercise, wrong: Callable) -> list[int]:
 
 
 def _agree(got: Observation, wrong: Observation, exercise: Exercise) -> bool:
-    if got.raised and wrong.raised:  # the same error for the same reason
-        return (got.raised.type, got.raised.text) == (wrong.raised.type, wrong.raised.text)
+    if got.raised and wrong.raised:
+        # The same error for the same reason. Where the exercise asks for that error, its words are the learner's own.
+        asked = {seen.raised.type for seen in exercise.seen(exercise.reference) if seen.raised}
+        same_text = got.raised.text == wrong.raised.text or got.raised.type in asked
+        return got.raised.type is wrong.raised.type and same_text
     return difference(got, wrong, exercise.rules) is None
 
 
