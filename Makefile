@@ -26,7 +26,7 @@ test: set-up  ## run the whole suite: every cell of every notebook, and tests/
 	$(IN_VENV) -m pytest
 
 test-browser: set-up  ## run the notebooks in a real Chromium
-	$(IN_VENV) -m pytest -m browser
+	$(IN_VENV) -m pytest -m browser -n 0
 
 edit: set-up  ## for authors and presenters: open notebooks/ itself in JupyterLab
 	@$(IN_VENV) -m course_lib.classroom edit $(ARGS)
