@@ -40,7 +40,7 @@ STYLE = {
 
 
 def new_figure(width: float = 10, height: float = 4, rows: int = 1, columns: int = 1, **subplots):
-    """A figure of `width` × `height` inches in the course's style, and its axes (one, or an array as of `plt.subplots`).
+    """A figure of `width` × `height` inches in our style, and its axes (one, or an array as `plt.subplots` gives).
 
     It is made without pyplot: nothing keeps it alive or draws it a second time at the end of a cell.
     """
