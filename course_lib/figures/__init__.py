@@ -7,6 +7,8 @@ from importlib import import_module
 _HOME_OF = {
     "draw_course": "course",
     "draw_predict_measure_reconcile": "course",
+    "draw_einsum": "einops",
+    "draw_pattern": "einops",
     "draw_float": "floats",
     "draw_number_lines": "floats",
     "draw_precision": "floats",
