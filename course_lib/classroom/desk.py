@@ -1,4 +1,6 @@
-"""A learner's copies of the notebooks, in `work/`. An edited copy is never overwritten.
+"""A learner's copies of the notebooks, in `work/`, without outputs: an answer must not stand below its question.
+
+An edited copy is never overwritten.
 
 `work/.laid.json` remembers what each copy looked like when it was laid. A copy counts as edited when a cell's source
 differs from that; outputs do not count, so running a notebook does not edit it.
@@ -97,7 +99,7 @@ def place(shipped: Path, copy: Path, overwrite: bool = False) -> bool:
         return False
     beside = copy.with_name(f".{copy.name}.{os.getpid()}")
     try:
-        beside.write_bytes(shipped.read_bytes())  # new permissions: a copy of a read-only notebook can be written
+        beside.write_bytes(without_outputs(shipped.read_bytes()))  # and writable, even if `shipped` is not
         if overwrite:
             beside.replace(copy)
             return True
@@ -110,6 +112,15 @@ def place(shipped: Path, copy: Path, overwrite: bool = False) -> bool:
         return True
     finally:
         beside.unlink(missing_ok=True)
+
+
+def without_outputs(notebook: bytes) -> bytes:
+    """The notebook as if it had not been run: the learner predicts first, and then runs the cell that answers."""
+    content = json.loads(notebook)
+    for cell in content["cells"]:
+        if cell["cell_type"] == "code":
+            cell.update(outputs=[], execution_count=None)
+    return (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode()
 
 
 def set_aside(copy: Path, now: datetime) -> Path:
