@@ -41,7 +41,7 @@ split_heads.cases(
     "torch.arange(36.).reshape(3, 2, 6), 3",
     case("torch.arange(10.).reshape(1, 2, 5), 1", "a single head"),
     case("torch.arange(6.).reshape(2, 1, 3), 3", "heads of one number"),
-    case("torch.arange(48.).reshape(2, 6, 4).mT, 2", "a transpose"),
+    case("torch.arange(96.).reshape(4, 3, 8)[::2], 2", "every second sequence of a batch"),
 )
 
 
@@ -117,14 +117,14 @@ def mean_pool(
 
 
 mean_pool.cases(
-    "torch.arange(24.).reshape(1, 1, 4, 6), 2, 3",
+    "torch.arange(36.).reshape(1, 1, 6, 6), 2, 3",
     case("torch.arange(96.).reshape(2, 2, 4, 6), 2, 2", "two channels"),
     case("torch.arange(72.).reshape(1, 2, 6, 6).square(), 2, 3", "windows wider than high"),
     case("torch.arange(72.).reshape(2, 1, 6, 6).square(), 3, 2", "windows higher than wide"),
     case("torch.arange(48.).reshape(1, 3, 4, 4).square(), 1, 4", "windows of one row"),
     case("torch.arange(16.).reshape(1, 1, 4, 4), 4, 4", "one window"),
     case("torch.arange(18.).reshape(1, 2, 3, 3), 1, 1", "windows of one number"),
-    case("torch.arange(-36., 36.).reshape(2, 3, 2, 6).mT, 3, 2", "a transpose"),
+    case("torch.arange(-72., 72.).reshape(2, 2, 6, 6).mT, 3, 2", "a transpose"),
 )
 
 

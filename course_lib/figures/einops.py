@@ -14,7 +14,7 @@ from matplotlib.patches import FancyArrowPatch, Rectangle
 from course_lib.checked import checked
 from course_lib.figures.style import BLUE, GREEN, GREY, INK, ORANGE, VERMILION, new_figure
 
-MOST_CELLS, MOST_AXES, MOST_NAMES = 36, 3, 6
+MOST_CELLS, MOST_AXES, MOST_ACROSS = 36, 3, 24  # the last in cells: a wider picture's letters would collide
 _AXIS_COLOURS = (BLUE, VERMILION, GREEN, "#A0527D", "#8C6D1F", INK)
 _MONO = {"family": "DejaVu Sans Mono", "weight": "bold"}
 _CENTRED = {"ha": "center", "va": "center", "fontsize": 14}
@@ -73,13 +73,13 @@ def draw_pattern(x: torch.Tensor, *patterns: str, follow: str = "", reduction: s
         raise ValueError("draw_pattern(): there is no pattern; at least one is asked for.")
     panels = [_both_sides(x, pattern, follow, reduction, sizes) for pattern in patterns]
     colours = _colours_of(" ".join(patterns))
-    width = max(_CELLS_ACROSS, *(before.width + _ARROW + after.width for before, after in panels)) + 0.4
+    width = max(_CELLS_ACROSS, *map(_width, panels)) + 0.4
     heights = [max(s.header + s.matrix[1] for s in sides) + 1.65 for sides in panels]
     height = sum(heights) + 0.5 * (len(panels) - 1)
     figure, axes = _canvas(width, height)
-    top, hue = 0.0, colours.get(follow.split()[0] if follow else "", GREY)
+    top, hue = 0.0, colours.get(f"{follow} ".split(" ")[0], GREY)
     for pattern, (before, after), tall in zip(patterns, panels, heights, strict=True):
-        word = reduction if set(before.sizes) - set(_names(pattern.split("->")[1])) else ""
+        word = reduction if {*before.sizes} - {*_names(pattern.split("->")[1])} else ""
         _draw_coloured(axes, 0, top - 0.5, pattern.replace("->", "→"), colours, 17)
         lowest = top - tall + 0.7  # where the cells end
         body = max(before.matrix[1], after.matrix[1])
@@ -94,18 +94,20 @@ def draw_pattern(x: torch.Tensor, *patterns: str, follow: str = "", reduction: s
 def draw_einsum(a: torch.Tensor, b: torch.Tensor, pattern: str, at: tuple[int, int]) -> Figure:
     """Two matrices, the matrix that an einsum makes of them, and how its element `at` comes about.
 
-    The pattern reads like "query hidden, key hidden -> query key": one name is shared and vanishes.
+    The pattern is of the kind "query hidden, key hidden -> query key": one name is shared and vanishes.
     """
     parts = [re.findall(r"\w+", part) for part in re.split(",|->", pattern)]
     shared = _shared_name(a, b, pattern, parts)
     result = einsum(a, b, pattern)
+    if not all(0 <= index < size for index, size in zip(at, result.shape, strict=True)):
+        raise ValueError(f"draw_einsum(): at is {at}; an index into shape {tuple(result.shape)} is asked for.")
     chosen, colours = dict(zip(parts[2], at, strict=True)), _colours_of(pattern)
     sides = [_matrix(names, x, chosen) for names, x in zip(parts, (a, b, result), strict=True)]
     width = max(_CELLS_ACROSS, sum(side.width for side in sides) + 2 * 1.5) + 0.4
     height = max(s.header + s.matrix[1] for s in sides) + 2.45
     figure, axes = _canvas(width, height)
     _draw_coloured(axes, 0, -0.5, pattern.replace("->", "→"), colours, 17)
-    body, x0, lowest = max(s.matrix[1] for s in sides), 0.0, -height + 1.5
+    body, x0, lowest = max(s.matrix[1] for s in sides), 0.0, 1.5 - height
     for side, sign in zip(sides, (",", "→", ""), strict=True):
         _draw_side(axes, side, x0, lowest + (body + side.matrix[1]) / 2, colours, ORANGE)
         x0 += side.width + 1.5
@@ -116,6 +118,10 @@ def draw_einsum(a: torch.Tensor, b: torch.Tensor, pattern: str, at: tuple[int, i
     line = f"{where}:  {terms} = {_number(float(result[at]))}   summed over {shared}"
     _draw_coloured(axes, 0, 0.3 - height, line, colours, 15)
     return figure
+
+
+def _width(sides: list[_Side]) -> float:
+    return sum(side.width for side in sides) + _ARROW
 
 
 def _canvas(width: float, height: float) -> tuple[Figure, Axes]:
@@ -140,22 +146,20 @@ def _both_sides(x: torch.Tensor, pattern: str, follow: str, reduction: str, size
     except (EinopsError, NotImplementedError) as error:
         reason = str(error).strip().splitlines()[-1].strip()
         raise ValueError(f"draw_pattern(): pattern {pattern!r} does not suit x: {reason}") from None
+    sides = [_Side(_groups(left), lengths, x, together), _Side(_groups(right), lengths, result, shades)]
     for tensor in (x, result):
-        if tensor.dim() > MOST_AXES or not 0 < tensor.numel() <= MOST_CELLS or len(lengths) > MOST_NAMES:
+        if tensor.dim() > MOST_AXES or not 0 < tensor.numel() <= MOST_CELLS or _width(sides) > MOST_ACROSS:
             raise ValueError(
                 f"draw_pattern(): a side has shape {tuple(tensor.shape)}; what can be drawn has 1 to {MOST_CELLS} "
-                f"elements, at most {MOST_AXES} axes and at most {MOST_NAMES} names."
+                f"elements, at most {MOST_AXES} axes, and room for both sides beside each other."
             )
-    return [_Side(_groups(left), lengths, x, together), _Side(_groups(right), lengths, result, shades)]
+    return sides
 
 
 def _apply(x: torch.Tensor, pattern: str, reduction: str, sizes: dict[str, int], named: list) -> torch.Tensor:
     if set(named[1]) - set(named[0]):
         return repeat(x, pattern, **sizes)
-    known = {name: size for name, size in sizes.items() if name in named[0]}
-    if set(named[0]) - set(named[1]):
-        return reduce(x, pattern, reduction, **known)
-    return rearrange(x, pattern, **known)
+    return reduce(x, pattern, reduction, **sizes) if set(named[0]) - set(named[1]) else rearrange(x, pattern, **sizes)
 
 
 def _places_along(follow: list[str], names: list[str], sizes: dict[str, int]) -> torch.Tensor:
@@ -207,15 +211,14 @@ def _draw_side(axes: Axes, side: _Side, x0: float, top: float, colours: dict[str
     """The cells with their upper edge at `top`, lines of indices above and beside them, and the shape below."""
     wide, tall = side.matrix
     matrices = [(x0 + side.left + begin, x0 + side.left + end) for begin, end in side.spans(-3, wide, 0.6)]
-    most = max(int(side.shades.max()), 1)
     shape = (len(matrices), len(side.spans(-2)), len(side.spans(-1)))
-    values, shades = (t.reshape(shape).tolist() for t in (side.values, side.shades))
+    values, shades = (t.reshape(shape).tolist() for t in (side.values, side.shades / max(int(side.shades.max()), 1)))
     for matrix, (left, _) in enumerate(matrices):
         columns = [(left + begin, left + end) for begin, end in side.spans(-1)]
         for row, (above, _) in enumerate(side.spans(-2)):
             for column, (begin, _) in enumerate(columns):
-                share = shades[matrix][row][column] / most
-                _draw_cell(axes, begin, top - above - 1, _number(values[matrix][row][column]), hue, share)
+                number = _number(values[matrix][row][column])
+                _draw_cell(axes, begin, top - above - 1, number, hue, shades[matrix][row][column])
         _draw_indices(axes, side, -1, columns, top + 0.08, colours, x0 + side.left - 0.3 if matrix == 0 else None)
     upper = top + 0.08 + _LINE * len(side.names(-1))
     _draw_indices(axes, side, -3, matrices, upper, colours, x0 + side.left - 0.3)
@@ -234,7 +237,7 @@ def _draw_indices(
         for begin, end, index in _runs(side, names, name, spans):
             axes.text((begin + end) / 2, level, index, **look)
             if end - begin > 1.01:
-                _draw_bracket(axes, begin + 0.06, end - 0.06, level, 0.2, colours[name])
+                _draw_bracket(axes, begin + 0.06, end - 0.06, level, colours[name])
         if name_at is not None:
             axes.text(name_at, level, name, **look | {"ha": "right"})
 
@@ -242,25 +245,23 @@ def _draw_indices(
 def _draw_indices_beside(axes: Axes, side: _Side, x: float, top: float, colours: dict[str, str]) -> None:
     """Left of the cells: a column for each name of the rows' axis, the last one nearest, its name standing upright."""
     names, spans = side.names(-2), [(top - begin, top - end) for begin, end in side.spans(-2)]
+    middle = (spans[0][0] + spans[-1][1]) / 2
     for line, name in enumerate(reversed(names)):
         place, look = x - 0.3 - _BESIDE * line, _CENTRED | _MONO | {"color": colours[name]}
         for begin, end, index in _runs(side, names, name, spans):
             axes.text(place, (begin + end) / 2, index, **look)
             if begin - end > 1.01:
-                _draw_bracket(axes, end + 0.06, begin - 0.06, place, 0.2, colours[name], upright=True)
-        middle, rotation = (spans[0][0] + spans[-1][1]) / 2, 0 if len(name) < 3 else 90
-        axes.text(place - 0.55, middle, name, rotation=rotation, **look)
+                _draw_bracket(axes, end + 0.06, begin - 0.06, place, colours[name], upright=True)
+        fitting = {"fontsize": min(14, 49 * len(spans) / len(name))}  # a cell is at least 30 points high
+        axes.text(place - 0.55, middle, name, rotation=90 * (len(name) > 2), **look | fitting)
 
 
-def _draw_bracket(
-    axes: Axes, begin: float, end: float, level: float, depth: float, colour: str, upright: bool = False
-) -> None:
+def _draw_bracket(axes: Axes, begin: float, end: float, level: float, colour: str, upright: bool = False) -> None:
     """A line on either side of the index in the middle, its ends bent towards the cells."""
-    middle, inner = (begin + end) / 2, level + depth if upright else level - depth
-    left, right = ([begin, begin, middle - 0.3], [middle + 0.3, end, end])
-    for along, across in ((left, [inner, level, level]), (right, [level, level, inner])):
-        pair = (across, along) if upright else (along, across)
-        axes.plot(*pair, color=colour, linewidth=2)
+    middle, inner = (begin + end) / 2, level + (0.2 if upright else -0.2)
+    halves = ([begin, begin, middle - 0.3], [inner, level, level]), ([end, end, middle + 0.3], [inner, level, level])
+    for along, across in halves:
+        axes.plot(*((across, along) if upright else (along, across)), color=colour, linewidth=2)
 
 
 def _runs(side: _Side, names: tuple[str, ...], name: str, spans: list) -> list[tuple[float, float, str]]:
@@ -287,9 +288,9 @@ def _draw_arrow(axes: Axes, begin: float, y: float, word: str) -> None:
 
 
 def _draw_coloured(axes: Axes, x: float, y: float, text: str, colours: dict[str, str], size: float) -> None:
-    """A line of code in which each name has its colour: every letter of the font is equally wide."""
-    per_inch = (axes.get_xlim()[1] - axes.get_xlim()[0]) / axes.figure.get_figwidth()
-    step = 0.602 * size / 72 * per_inch
+    """A line of code in which each name has its colour: every letter is 0.602 of the font size wide."""
+    size = min(size, 1150 / len(text))  # points, so that the line fits into ten inches
+    step = 0.602 * size / 720 * (axes.get_xlim()[1] - axes.get_xlim()[0])
     for piece in re.finditer(r"\w+|\S", text):
         colour = colours.get(piece[0], INK)
         axes.text(x + piece.start() * step, y, piece[0], **_MONO, color=colour, fontsize=size)
