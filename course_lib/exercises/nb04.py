@@ -292,10 +292,10 @@ def stretched_and_summed(q, k):
 @exercise(
     notebook="04",
     hints=[
-        "Write the pattern of the docstring's picture first: how is the axis of patches composed, how that of numbers?",
+        "Write the left side first: how is the axis of patches composed, and how that of numbers?",
         "On the right the height is made of rows of patches and, inside a patch, of rows of numbers: which name runs "
         "faster?",
-        "`columns` and `channels` follow from the shape: einops works out one unknown size in each parenthesis.",
+        "`columns` and `channels` follow from the shape: einops works out one open size per pair of parentheses.",
     ],
     why="Both sides name the same pieces. An image's height is (rows y): walking down, y runs fastest, then the next "
     "row of patches begins. So nothing is computed: names are put into another order.",
@@ -432,9 +432,9 @@ def masked_mean(x: Float[Tensor, "batch seq dim"], mask: Bool[Tensor, "batch seq
 
 masked_mean.cases(
     "torch.arange(12.).reshape(2, 3, 2), torch.tensor([[True, True, False], [False, True, False]])",
-    case("torch.randn(3, 4, 5), torch.eye(3, 4).bool()", "one position kept"),
+    "torch.randn(3, 4, 5), torch.eye(3, 4).bool()",
     case("torch.randn(4, 4, 3), torch.ones(4, 4).tril().bool()", "as many sequences as positions"),
-    case("torch.randn(2, 3, 2, dtype=torch.float64), torch.tensor([[True, False, True]] * 2)", "float64"),
+    "torch.randn(2, 3, 2, dtype=torch.float64), torch.tensor([[True, False, True]] * 2)",
     "torch.randn(1, 1, 3), torch.tensor([[True]])",
     case("torch.randn(2, 3, 4), torch.tensor([[True, True, False]])", "a mask of shape (1, seq)"),
     case("torch.randn(3, 3, 4), torch.tensor([[True], [True], [True]])", "a mask of shape (batch, 1)"),
