@@ -41,7 +41,8 @@ def account(
 
     - in the peak, memory that a kernel takes and gives back (convolutions, 16-bit matrix products, cuBLAS)
     - what CUDA's allocator adds when it rounds up to 512 bytes
-    - generator states that activation checkpointing keeps, 5 kB for each checkpoint
+    - generator states that activation checkpointing keeps, 5 kB for each checkpoint, and 8 bytes for each Python number
+      that autograd keeps, such as the 0.5 of `x * 0.5`
     - in the activations, what a custom autograd function keeps by other means than `save_for_backward`
 
     The output is taken to be dropped once the loss is known. Numbers that an optimizer reads off tensors are taken to
