@@ -73,13 +73,12 @@ def _cudnn_rnn(x: Tensor, weights: Sequence[Tensor], *_: object, **__: object) -
     return 2 * prod(x.shape[:-1]) * sum(w.numel() for w in weights if w.ndim == 2)
 
 
-def _cudnn_rnn_backward(
-    x: Tensor, weights: Sequence[Tensor], in_one_layer: int, _buffer: object, start: Tensor, *_: object, **__: object
-) -> int:
+def _cudnn_rnn_backward(x: Tensor, weights: Sequence[Tensor], in_one_layer: int, *more: object, **_: object) -> int:
     """Two products for each of forward's, except for gradients of an input and of a first state that need none."""
+    start, layers = more[1], more[10]
     flops = 2 * _cudnn_rnn(x, weights)
     if not x.requires_grad:
-        directions = start.shape[0] // (len(weights) // in_one_layer) or 1
+        directions = start.shape[0] // layers
         flops -= 2 * prod(x.shape[:-1]) * directions * weights[0].numel()
     if not start.requires_grad:
         flops -= 2 * start.shape[1] * sum(w.numel() for w in weights[1::in_one_layer])

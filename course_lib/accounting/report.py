@@ -108,4 +108,4 @@ def _rounded(count: int) -> str:
 
 def _binary(size: int) -> str:
     power = min(max(size.bit_length() - 1, 0) // 10, len(_BINARY) - 1)
-    return f"{size / 1024**power:.1f} {_BINARY[power]}" if power else ""
+    return f"{size / 1024**power:,.1f} {_BINARY[power]}" if power else ""
