@@ -26,7 +26,7 @@ class Refusal(Exception):
 _EXPECTED = (RuntimeError, ValueError, IndexError, TypeError, AssertionError)
 _READS = (DataDependentOutputException, DynamicOutputShapeException)
 _READS_TOO = re.compile("meta tensor|no data|data pointer|data_ptr|not supported for tensor subclasses")
-_NO_KERNEL = re.compile("Meta kernel|fake impl|'Meta'")
+_NO_KERNEL = re.compile("Meta kernel|fake impl|'Meta'|HigherOrderOperator")
 _KINDS = (Tensor, FakeTensor, nn.Parameter, nn.Buffer)
 _TORCH = Path(torch.__file__).parent
 _NOT_THE_CALLERS = (str(_TORCH), str(Path(__file__).parent), sysconfig.get_path("stdlib"), "<frozen ")
@@ -73,7 +73,7 @@ def _sentence(task: str, remedy: str, error: Exception) -> str:
 
 def _first_sentence(error: Exception) -> str:
     first = re.split(r"\.?\s*\n|\.\s", str(error).strip())[0]
-    return first.removesuffix(".") or type(error).__name__
+    return re.sub(r" object at 0x\w+", "", first).removesuffix(".") or type(error).__name__
 
 
 def _place(error: BaseException) -> str:

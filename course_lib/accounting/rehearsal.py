@@ -141,11 +141,12 @@ def _step_twice(optimizer: Optimizer, meter: Meter) -> int:
 
 
 def _state(optimizer: Optimizer | None) -> list[Tensor]:
-    """The tensors that an optimizer keeps from step to step, a learning rate that is a tensor included."""
+    """The tensors that an optimizer keeps from step to step, wherever it keeps them."""
     if optimizer is None:
         return []
     settings = [value for group in optimizer.param_groups for key, value in group.items() if key != "params"]
-    return _tensors([list(optimizer.state.values()), settings])
+    own = [value for key, value in vars(optimizer).items() if key not in ("param_groups", "state")]
+    return _tensors([list(optimizer.state.values()), settings, own])
 
 
 def _tensors(tree: object) -> list[Tensor]:
