@@ -2,8 +2,8 @@
 
 p is a parameter, g its gradient; m remembers gradients, g2 remembers squared gradients. Names of hyper-parameters and
 their defaults are torch.optim's. So is the order of the operations: floats are rounded after each one, and in another
-order a thousand steps would drift away from torch's. All operations are in place: what is written `m.mul_(0.9)` needs
-no memory for its result.
+order a thousand steps would drift away from torch's. What can be done in place is, as in `m.mul_(0.9)`: a step needs
+memory only for √g2, and for g where weight decay is added to it, of one parameter at a time.
 """
 import math
 from collections.abc import Callable, Iterable

@@ -29,9 +29,8 @@ def cosine(steps: int, final: float = 0.0) -> Schedule:
     if not 0 <= final <= 1:
         raise ValueError(f"cosine(): final is {final}; a share from 0 to 1 is asked for.")
 
-    @checked
     def schedule(step: int) -> float:
-        _require_at_least("schedule", 0, step=step)
+        _require_at_least("cosine(…)", 0, step=step)
         return final + (1 - final) * (1 + math.cos(math.pi * min(step / steps, 1))) / 2
 
     return schedule
@@ -46,9 +45,8 @@ def warmup(steps: int, then: Schedule = constant) -> Schedule:
     """
     _require_at_least("warmup", 0, steps=steps)
 
-    @checked
     def schedule(step: int) -> float:
-        _require_at_least("schedule", 0, step=step)
+        _require_at_least("warmup(…)", 0, step=step)
         return (step + 1) / steps if step < steps else then(step - steps)
 
     return schedule
