@@ -3,7 +3,9 @@
 import html
 import math
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -65,25 +67,34 @@ class Prediction:
 
 
 def predict(
-    question: str, guess: object = None, *, measured: object = _OPEN, because: str = "", unit: str = ""
+    question: str,
+    guess: object = None,
+    *,
+    measured: object = _OPEN,
+    because: str = "",
+    unit: str = "",
+    within: float = 1e-9,
+    digits: int = 6,
 ) -> Prediction:
     """Ask before measuring. `predict(question, guess=None)` takes a guess; the same question with `measured=` answers.
 
     A guess may stay open. It is kept in the learner's logbook, so that a later notebook can come back to it.
-    `because` is the reason in a few words, `unit` is printed after the numbers.
+    `because` is the reason in a few words, `unit` is printed after the numbers, of which `digits` are shown. A guess is
+    right if it is `within` this share of what was measured: exactly right, unless the measurement is a rough one.
     """
     if not isinstance(question, str) or not question.strip():
         raise TypeError(f"predict(): question is {describe(question)}; a sentence is asked for.")
-    guess = _plain(guess)
+    guess = _as_number(_plain(guess), unit)
+    say = partial(_say, unit=unit, digits=digits)
     if guess is not None:
         logbook.record("guesses", question, guess)
     if measured is _OPEN:
         if guess is None:
             return Prediction(question, "no guess yet. Replace None, run again, then go on.")
-        return Prediction(question, f"your guess is {_say(guess, unit)}. Now measure it.")
+        return Prediction(question, f"your guess, {say(guess)}, is noted. Go on.")
     guess = logbook.read("guesses").get(question) if guess is None else guess
-    reason = f" — {because}" if because else ""
-    return Prediction(question, f"{_say(_plain(measured), unit)}{reason}. {_verdict(guess, _plain(measured), unit)}")
+    reason, measured = f" — {because}" if because else "", _plain(measured)
+    return Prediction(question, f"{say(measured)}{reason}. {_verdict(guess, measured, within, say)}")
 
 
 def _plain(value: object) -> object:
@@ -95,22 +106,51 @@ def _plain(value: object) -> object:
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
-def _say(value: object, unit: str = "") -> str:
+def _as_number(guess: object, unit: str) -> object:
+    """A guess in quotes as the number that it shows: "4,096 B" is 4096."""
+    if not isinstance(guess, str):
+        return guess
+    text = guess.strip().removesuffix(unit).strip().replace(",", "").replace("_", "")
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return guess
+
+
+def _say(value: object, unit: str, digits: int) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        text = f"({', '.join(_say(v) for v in value)})" if isinstance(value, list) else str(value)
+        text = f"({', '.join(_say(v, '', digits) for v in value)})" if isinstance(value, list) else str(value)
     else:
-        text = f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+        text = f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}g}"
     return f"{text} {unit}" if unit else text
 
 
-def _verdict(guess: object, measured: object, unit: str) -> str:
+def _verdict(guess: object, measured: object, within: float, say: Callable[[object], str]) -> str:
     if guess is None:
         return "(You left the guess open.)"
-    said = f"Your guess, {_say(guess, unit)},"
-    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in (guess, measured))
-    if guess == measured or (numbers and math.isclose(guess, measured, rel_tol=0.01)):
+    said = f"Your guess, {say(guess)},"
+    if _agree(guess, measured, within):
         return f"{said} is right."
-    if numbers and guess * measured > 0 and math.isfinite(guess) and math.isfinite(measured):
-        ratio = guess / measured
-        return f"{said} is {ratio:,.3g} times that." if ratio > 1 else f"{said} is 1/{1 / ratio:,.3g} of that."
-    return f"{said} was another."
+    comparable = _is_number(guess) and _is_number(measured) and measured != 0
+    ratio = guess / measured if comparable else 0
+    if not 1e-99 < ratio < 1e99:  # another sign, infinite, or no number
+        return f"{said} was another."
+    if 0.5 < ratio < 2:
+        return f"{said} is {abs(ratio - 1):.2%} too {'large' if ratio > 1 else 'small'}."
+    return f"{said} is {ratio:,.3g} times that." if ratio > 1 else f"{said} is 1/{1 / ratio:,.3g} of that."
+
+
+def _agree(guess: object, measured: object, within: float) -> bool:
+    """Whether a guess is right; lists are compared element by element, and True is not 1."""
+    if isinstance(guess, list) and isinstance(measured, list):
+        pairs = zip(guess, measured, strict=False)
+        return len(guess) == len(measured) and all(_agree(g, m, within) for g, m in pairs)
+    if _is_number(guess) and _is_number(measured):
+        return math.isclose(guess, measured, rel_tol=within)
+    return type(guess) is type(measured) and guess == measured
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -37,7 +37,15 @@ def test_predict_asks_then_answers():
     ("guess", "measured", "verdict"),
     [
         (48, 48, "Your guess, 48, is right."),
-        (47.9, 48, "Your guess, 47.9, is right."),
+        (47.9, 48, "Your guess, 47.9, is 0.21% too small."),
+        (257, 256, "Your guess, 257, is 0.39% too large."),
+        ("4,096 B", 4096, "Your guess, 4,096, is right."),
+        ("19303.08984375", 19303.08984375, "is right."),
+        ([0.1, 2], [0.1, 2.0], "is right."),
+        ([True], [1], "was another."),
+        (1, True, "Your guess, 1, was another."),
+        ("[", 4, "Your guess, [, was another."),
+        (1e200, 1e-200, "was another."),
         (96, 48, "Your guess, 96, is 2 times that."),
         (12, 48, "Your guess, 12, is 1/4 of that."),
         (0, 48, "Your guess, 0, was another."),
@@ -51,8 +59,15 @@ def test_predict_asks_then_answers():
     ],
 )
 def test_a_guess_is_compared_with_what_was_measured(guess, measured, verdict):
-    assert repr(predict("q", guess=guess)).endswith("Now measure it.")
+    assert repr(predict("q", guess=guess)).endswith("is noted. Go on.")
     assert repr(predict("q", measured=measured)).endswith(verdict)
+
+
+def test_a_rough_measurement_says_how_rough():
+    predict("q", guess=13)
+    assert repr(predict("q", measured=13.6, within=0.1)).endswith("Your guess, 13, is right.")
+    assert repr(predict("q", measured=19303.08984375, digits=13)).startswith("q: 19,303.08984375.")
+    assert repr(predict("q", guess="4096 B", unit="B")) == "q: your guess, 4,096 B, is noted. Go on."
 
 
 def test_a_guess_is_kept_for_a_later_notebook(own_logbook):
@@ -66,7 +81,7 @@ def test_tensors_and_numpy_numbers_are_shown_as_numbers():
         repr(predict("q", guess=torch.tensor(3), measured=torch.tensor([4, 1])))
         == "q: (4, 1). Your guess, 3, was another."
     )
-    assert repr(predict("q", guess=np.float32(0.5))).startswith("q: your guess is 0.5.")
+    assert repr(predict("q", guess=np.float32(0.5))).startswith("q: your guess, 0.5, is noted.")
     assert repr(predict("q", measured=2415919104, unit="B")).startswith("q: 2,415,919,104 B.")
 
 
