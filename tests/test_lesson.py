@@ -39,7 +39,7 @@ def test_predict_asks_then_answers():
         (48, 48, "Your guess, 48, is right."),
         (47.9, 48, "Your guess, 47.9, is 0.21% too small."),
         (257, 256, "Your guess, 257, is 0.39% too large."),
-        ("4,096 B", 4096, "Your guess, 4,096, is right."),
+        ("4,096", 4096, "Your guess, 4,096, is right."),
         ("19303.08984375", 19303.08984375, "is right."),
         ([0.1, 2], [0.1, 2.0], "is right."),
         ([True], [1], "was another."),
