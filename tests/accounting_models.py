@@ -1,5 +1,6 @@
 """Models of many kinds to account for: name → (build_model, build_batch, loss)."""
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -8,6 +9,19 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 D = 64  # a width
+
+
+@contextmanager
+def plain_kernels() -> Iterator[None]:
+    """Real steps without oneDNN, whose kernels keep memory of their own, and on one thread, which suits small sizes."""
+    enabled, threads = torch._C._get_mkldnn_enabled(), torch.get_num_threads()
+    torch._C._set_mkldnn_enabled(False)  # torch's own context manager for this warns
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(enabled)
+        torch.set_num_threads(threads)
 
 
 def mean_square(output: object) -> Tensor:

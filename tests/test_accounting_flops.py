@@ -18,12 +18,9 @@ NOT_COMPARED |= {"frozen encoder, no_grad", "frozen encoder, inference_mode"}
 
 
 @pytest.fixture(autouse=True)
-def without_one_dnn():
-    """Its LSTM is one operator, for which FlopCounterMode counts 0. (torch's own context manager for this warns.)"""
-    before = torch._C._get_mkldnn_enabled()
-    torch._C._set_mkldnn_enabled(False)
-    yield
-    torch._C._set_mkldnn_enabled(before)
+def plain_kernels():
+    with models.plain_kernels():
+        yield
 
 
 def count(build_model, build_batch, loss):

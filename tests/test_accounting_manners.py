@@ -87,8 +87,21 @@ def contents(model):
     return [(key, id(value)) for module in model.modules() for key, value in vars(module).items()]
 
 
+class ReadOnly(dict):
+    """As some libraries keep a model's settings."""
+
+    def clear(self):
+        raise TypeError("this can only be read")
+
+    update = __setitem__ = clear
+
+
 def test_a_live_model_is_left_untouched():
     class Live(models.Keeper):
+        def __init__(self):
+            super().__init__()
+            self.settings = ReadOnly(width=D)
+
         def forward(self, x):
             self.seen = x
             self.listed.append(x)
@@ -104,6 +117,7 @@ def test_a_live_model_is_left_untouched():
     numbers = copy.deepcopy([*model.state_dict().values(), *(p.grad for p in model.parameters())])
     before = contents(model), [id(p) for p in model.parameters()], list(map(id, model[0].listed))
     step = account(lambda: model, lambda: batch, loss, torch.optim.Adam)
+    assert model[0].settings == {"width": D}
     assert (contents(model), [id(p) for p in model.parameters()], list(map(id, model[0].listed))) == before
     after = [*model.state_dict().values(), *(p.grad for p in model.parameters())]
     assert all(torch.equal(x, y) for x, y in zip(numbers, after, strict=True))
@@ -175,7 +189,7 @@ from course_lib.accounting import account
 for recompute in (False, True):
     step = account(
         lambda: Transformer(128256, 0, 8192, 80, 64, 8, 28672, gated=True, recompute=recompute),
-        tokens(1, 4096, 128256), next_token, torch.optim.AdamW,
+        tokens(1, 4096, 128256), next_token, None if recompute else torch.optim.AdamW,
     )
     print(step.parameters, step.forward_flops, step.backward_flops, step.activation_bytes, step.peak_bytes)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024))
@@ -195,7 +209,7 @@ def test_seventy_billion_parameters_fit_in_a_gigabyte():
     assert plain[1] == recomputed[1] == 2 * tokens * in_matrices + attention
     assert plain[2] == 2 * plain[1] < recomputed[2] < 3 * plain[1]
     assert recomputed[3] < plain[3] / 10
-    assert 16 * parameters <= recomputed[4] <= plain[4]  # float32 weights, gradients and two moments
+    assert plain[4] > 16 * parameters > recomputed[4] > 8 * parameters  # in float32: weights, gradients, two moments
     assert memory < 10**9
 
 

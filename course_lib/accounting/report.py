@@ -28,10 +28,10 @@ class Account:
     - `optimizer_bytes`: the state that the optimizer keeps from step to step
     - `activation_bytes`: what autograd holds after the forward pass, without parameters and buffers. A batch that it
       holds counts here, too
-    - `peak_bytes`: the most that is in use at any moment of a step after the first, of all the above and of what
-      operators return on the way. It is less than the sum of the parts, because these do not all live at once
+    - `peak_bytes`: the most that is in use at any moment of a step after the first: of all the above, which do not all
+      live at once, and of what operators return on the way
     - `saved`: the tensors behind `activation_bytes`, largest first
-    - `notes`: why some of these numbers are estimates for this model; empty where they are exact
+    - `notes`: why some of these numbers are estimates for this model
     """
 
     model: str

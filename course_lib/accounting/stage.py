@@ -90,8 +90,8 @@ class Stage:
         if not isinstance(inside, dict | list) or id(inside) in seen:
             return thing
         seen.add(id(inside))
-        before = inside.copy()
-        undo.callback(_fill, inside, before)
+        before = dict(inside) if isinstance(inside, dict) else list(inside)
+        undo.callback(_restore, inside, before)
         for key, value in before.items() if isinstance(before, dict) else enumerate(before):
             new = self._replace(value, seen, undo)
             if new is not value:
@@ -99,9 +99,16 @@ class Stage:
         return thing
 
 
-def _fill(container: dict | list, content: dict | list) -> None:
+def _restore(container: dict | list, content: dict | list) -> None:
+    """Fill it again with what it held, unless it still does: some dicts can only be read."""
+    if _identities(container) == _identities(content):
+        return
     container.clear()
     container.update(content) if isinstance(container, dict) else container.extend(content)
+
+
+def _identities(container: dict | list) -> list[int]:
+    return [id(part) for part in ([*container, *container.values()] if isinstance(container, dict) else container)]
 
 
 @contextmanager
