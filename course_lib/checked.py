@@ -109,7 +109,7 @@ def _wanted(annotation: object) -> str:
 
 def _bare(signature: inspect.Signature) -> str:
     """The signature without annotations: `(x, y, n=3)`."""
-    parameters = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
+    parameters = [p.replace(annotation=p.empty) for name, p in signature.parameters.items() if name != "self"]
     return str(inspect.Signature(parameters))
 
 

@@ -71,6 +71,7 @@ X, Y = torch.ones(2, 3), torch.ones(3, 4)
         ),
         (lambda: broken(3), "broken() returned 3; a str was promised."),
         (lambda: run(3), "run(): call is an int (3); a function is asked for."),
+        (lambda: Thing(), "Thing(): missing a required argument: 'size'; it is called as Thing(size)."),
         (lambda: Thing("x"), "Thing(): size is a str ('x'); an int is asked for."),
         (lambda: Thing(2).at([1]), 'Thing.at(): index is a list ([1]); Int[Tensor, "n"] is asked for.'),
     ],

@@ -59,6 +59,13 @@ def test_each_notebook_is_laid_once(course: Path) -> None:
     assert lay(course) == []
 
 
+def test_a_copy_can_be_shown_as_slides_whose_cells_go_on(course: Path) -> None:
+    kinds = [{"slideshow": {"slide_type": kind}} for kind in ("slide", "-", "fragment")]
+    cells = [{"cell_type": "markdown", "source": "", "metadata": metadata} for metadata in kinds]
+    (copy,) = [json.loads(desk.without_outputs(json.dumps({"cells": cells}).encode()))["cells"]]
+    assert [cell["metadata"] for cell in copy] == [kinds[0], {}, kinds[2]]
+
+
 def test_a_copy_has_all_but_the_answers(course: Path) -> None:
     lay(course)
     shipped = json.loads((course / "notebooks" / "03_strides_and_views.ipynb").read_text(encoding="utf-8"))
@@ -225,8 +232,8 @@ def test_the_users_arguments_come_last() -> None:
 
 
 def test_the_users_own_settings_stay_in_force() -> None:
-    paths = lab.environment({"JUPYTER_CONFIG_PATH": "mine", "HOME": "x"})
-    assert paths == {"JUPYTER_CONFIG_PATH": f"{lab.SETTINGS}{os.pathsep}mine", "HOME": "x"}
+    own = {"JUPYTER_CONFIG_PATH": "mine", "JUPYTERLAB_WORKSPACES_DIR": "mine too", "HOME": "x"}
+    assert lab.environment(own) == {**own, "JUPYTER_CONFIG_PATH": f"{lab.SETTINGS}{os.pathsep}mine"}
 
 
 @pytest.mark.parametrize(("command", "folder"), [("lab", "work"), ("edit", "notebooks")])

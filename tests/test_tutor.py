@@ -87,3 +87,25 @@ def test_a_result_displays_as_text_and_as_html_with_inline_styles():
 def test_an_author_who_fixes_an_unknown_property_is_told():
     with pytest.raises(ValueError, match=r"fixed names \['color'\]; it may name"):
         exercise(notebook="99", hints=[], why="", fixed=("color",))
+
+
+def test_a_name_that_is_not_defined_yet_is_told(samples):
+    assert "there is no windows_of yet: run the cell that defines it" in check("windows_of").message
+
+
+def test_a_diagnosis_explains_at_least_half_of_what_is_wrong(samples):
+    def position_in(strides, index, offset=0):  # one misconception's zero for a scalar with an offset, and much besides
+        return 0 if strides == () else -1
+
+    result = check(position_in)
+    assert result.status == "wrong"
+    assert result.diagnosis is None
+
+
+def test_what_einops_says_last_is_shown(samples):
+    def position_in(strides, index, offset=0):
+        raise ValueError(
+            "Error while processing a pattern.\n Input tensor shape: (2, 3).\n Wrong shape: expected 3 dims."
+        )
+
+    assert "ValueError: Error while processing a pattern. … Wrong shape: expected 3 dims." in check(position_in).message

@@ -5,6 +5,7 @@ An edited copy is never overwritten.
 `work/.laid.json` remembers what each copy looked like when it was laid. A copy counts as edited when a cell's source
 differs from that; outputs do not count, so running a notebook does not edit it.
 """
+
 from __future__ import annotations
 
 import hashlib
@@ -16,6 +17,7 @@ from datetime import datetime
 from pathlib import Path
 
 MEMORY = ".laid.json"
+CONTINUES = {"slide_type": "-"}  # a cell that belongs to the slide above it; saying nothing means the same
 
 
 class Refusal(Exception):
@@ -120,6 +122,9 @@ def without_outputs(notebook: bytes) -> bytes:
     for cell in content["cells"]:
         if cell["cell_type"] == "code":
             cell.update(outputs=[], execution_count=None)
+        metadata = cell.get("metadata", {})
+        if metadata.get("slideshow") == CONTINUES:  # jupyterlab-slideshow leaves out cells that say so
+            del metadata["slideshow"]
     return (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode()
 
 

@@ -25,7 +25,12 @@ def command(folder: Path, arguments: list[str], is_root: bool) -> list[str]:
 def environment(variables: Mapping[str, str]) -> dict[str, str]:
     """Our settings (jupyter/) come before the user's own, which stay in force for all else."""
     paths = [str(SETTINGS), variables.get("JUPYTER_CONFIG_PATH", "")]
-    return {**variables, "JUPYTER_CONFIG_PATH": os.pathsep.join(filter(None, paths))}
+    # Which notebooks were open last is remembered in .venv: not among the user's other work, and gone with it.
+    return {
+        **variables,
+        "JUPYTER_CONFIG_PATH": os.pathsep.join(filter(None, paths)),
+        "JUPYTERLAB_WORKSPACES_DIR": variables.get("JUPYTERLAB_WORKSPACES_DIR") or str(Path(sys.prefix) / "workspaces"),
+    }
 
 
 def serve(folder: Path, arguments: list[str]) -> int:

@@ -84,7 +84,10 @@ def _find(answer: object, caller: types.FrameType) -> tuple[Exercise, Callable] 
         return Result("check", "error", _unknown(answer, name, book))
     exercise = book[name]
     if type(answer) is str:
-        answer = {**caller.f_globals, **caller.f_locals}.get(name)
+        scope = {**caller.f_globals, **caller.f_locals}
+        if name not in scope:
+            return Result(name, "error", f"there is no {name} yet: run the cell that defines it, then check({name}).")
+        answer = scope[name]
     wanted = "class" if exercise.is_class else "function"
     if not callable(answer) or isinstance(answer, Exercise):
         text = f"this is {_a(answer)}; pass the {wanted} itself, without calling it: check({name})."

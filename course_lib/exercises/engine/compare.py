@@ -94,6 +94,8 @@ def _kinds(got: object, want: object) -> str | None:
         return None
     if (got.kind, want.kind) == ("int", "float"):  # an int may stand for an equal float
         return None if got.value == want.value else f"gave {say(got)}, expected {say(want)}"
+    if got.kind == "None":
+        return f"gave None, expected {_a(want.kind, want)}. Is a `return` missing in front of the result?"
     return f"gave {_a(got.kind, got)}, expected {_a(want.kind, want)}"
 
 

@@ -60,14 +60,18 @@ def _verdict(exercise: Exercise, got: list[Observation], differences: list[Diffe
 def diagnose(exercise: Exercise, got: list[Observation]) -> str | None:
     """The misconception that the answer shares: it agrees wherever the misconception differs from the reference.
 
-    Where several fit, the one that explains the most wrong cases.
+    It has to explain at least half of the wrong cases, else its sentence would miss the point. Where several fit, the
+    one that explains the most.
     """
+    want = exercise.seen(exercise.reference)
+    wrong_in_all = sum(difference(g, w, exercise.rules) is not None for g, w in zip(got, want, strict=False))
     fits: dict[str, int] = {}
     for name, (wrong, _) in exercise.misconceptions.items():
         cases, seen = _wrong_cases(exercise, wrong), exercise.seen(wrong)
         if cases and all(i < len(got) and _agree(got[i], seen[i], exercise) for i in cases):
             fits[name] = len(cases)
-    return max(fits, key=fits.get) if fits else None
+    best = max(fits, key=fits.get, default=None)
+    return best if best is not None and 2 * fits[best] >= wrong_in_all else None
 
 
 def _wrong_cases(exercise: Exercise, wrong: Callable) -> list[int]:

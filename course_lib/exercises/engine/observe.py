@@ -100,10 +100,17 @@ def _raised(error: BaseException, candidate: Callable) -> Raised:
     if isinstance(error, OutOfTime | TooMuchOutput):
         return Raised(type(error), "", "")
     try:
-        text = next(iter(str(error).strip().splitlines()), "")[:160]
+        text = _gist(str(error))
     except BaseException:  # an exception whose own __str__ fails
         text = ""
     return Raised(type(error), text, _line_of(error, candidate))
+
+
+def _gist(message: str) -> str:
+    """The first line of an error's text; of many lines the last one as well: there einops and jaxtyping say why."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    ends = lines if len(lines) < 2 else [lines[0], lines[-1]]
+    return " … ".join(line[:160] for line in ends)
 
 
 def _line_of(error: BaseException, candidate: Callable) -> str:

@@ -38,7 +38,11 @@ class Note:
         return f"{self.code}\n\n{self.text}" if self.code else self.text
 
     def _repr_html_(self) -> str:
-        code = f'<pre style="margin:0 0 .6em">{html.escape(self.code)}</pre>' if self.code else ""
+        code = (
+            f'<pre style="margin:0 0 .6em;white-space:pre-wrap;word-break:normal">{html.escape(self.code)}</pre>'
+            if self.code
+            else ""
+        )
         text = f'<span style="white-space:pre-wrap">{html.escape(self.text)}</span>'
         return panel(code + text, "#56B4E9")
 
