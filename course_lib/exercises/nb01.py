@@ -35,6 +35,7 @@ tensor_bytes.cases(
     "(), torch.int64",
     case("(0, 3), torch.float32", "an empty tensor"),
     case("(12288, 49152), torch.float32", "a matrix of GPT-3"),
+    case("(10**9, 10**6), torch.float32", "larger than any memory"),
 )
 
 
@@ -101,13 +102,13 @@ def with_numpy(shape, dtype):
 def gib_from_gb(gigabytes: float) -> float:
     """A size in GB as a size in GiB.
 
-    A GB is 10⁹ bytes, the unit on the box; a GiB is 2³⁰ bytes, the unit that many tools show.
+    A GB is 10⁹ bytes, the unit of drives; a GiB is 2³⁰ bytes, the unit that many tools show.
     """
     return gigabytes * 10**9 / 2**30
 
 
 gib_from_gb.cases(
-    case("80", "an H100"),
+    case("80", "a checkpoint"),
     case("2.415919104", "a matrix of GPT-3"),
     "24",
     "1",
@@ -180,7 +181,7 @@ def by_the_ratio(gigabytes):
 def causal_mask(length: int) -> torch.Tensor:
     """What each query may look at: bool, shape (length, length), rows are queries, columns keys.
 
-    True where the key is the query itself or came before it.
+    True where the key is the query itself or came before it. A length of 0 gives an empty mask.
     """
     return torch.ones(length, length, dtype=torch.bool).tril()
 

@@ -309,7 +309,7 @@ aliases.cases(
 
 @aliases.probe
 def one_by_one(candidate, args, kwargs):
-    """For each operation whether it was named: a dict whose keys the learner reads."""
+    """For each operation what the answer says of it: a dict whose keys and values the learner reads."""
     named = candidate(*args, **kwargs)
     if not isinstance(named, set | frozenset | list | tuple):
         raise TypeError("return a set of names, such as {'x[0]', 'x.T'}")
@@ -318,7 +318,7 @@ def one_by_one(candidate, args, kwargs):
         if str(name).replace(" ", "") not in without_spaces:
             raise ValueError(f"{name!r} is none of the twelve names; copy them as they stand")
     shared = {without_spaces[name.replace(" ", "")] for name in named}
-    return {name: name in shared for name in OPERATIONS}
+    return {name: "shares" if name in shared else "copies" for name in OPERATIONS}
 
 
 def _shared(x, more=(), less=()):
@@ -410,11 +410,12 @@ def all_but_the_copies(x):
         "The number of elements has to agree. An empty tensor cannot go wrong, and an axis of size 1 takes no step.",
         "Between two axes the walk goes on evenly if the outer stride is size · stride of the inner axis. If not, it "
         "breaks after every so many elements. After how many?",
-        "At each break an axis of the new shape has to end: some product of its last sizes is the number of elements "
-        "inside the break.",
+        "For each break, some product of the last sizes of the new shape has to be exactly the number of elements "
+        "after which the walk breaks.",
     ],
-    why="Inside one axis of the new shape all steps are equal. So each break of the walk has to lie between two of its "
-    "axes; elsewhere it may cut as it likes. Axes of size 1 take no step, and an empty tensor has no element.",
+    why="Along one axis of the new shape all steps are equal. So for each break its last axes have to hold exactly the "
+    "elements after which the walk breaks; between breaks it may cut as it likes. Axes of size 1 take no step, and an "
+    "empty tensor has no element.",
 )
 def can_view(shape: tuple[int, ...], strides: tuple[int, ...], new_shape: tuple[int, ...]) -> bool:
     """Whether x.view(new_shape) works for a tensor x of this shape and these strides.
@@ -465,6 +466,7 @@ can_view.cases(
     "(2, 3, 4), (24, 8, 1), (6, 4)",
     "(2, 2, 2), (4, 1, 2), (4, 2)",
     "(3, 3), (1, 3), (3, 3)",
+    case("(2, 4), (1, 2), (4, 2)", "rows that end at each break"),
 )
 
 
@@ -495,9 +497,21 @@ def counts_elements(shape, strides, new_shape):
     return math.prod(new_shape) == math.prod(shape)
 
 
-@can_view.misconception("One break does not forbid every view. It may lie between two axes of the new shape.")
+@can_view.misconception("One break does not forbid every view: the last axes may hold what comes before it.")
 def one_break_forbids_all(shape, strides, new_shape):
     return _fits(shape, strides, new_shape) and can_view.reference(shape, strides, (math.prod(shape),))
+
+
+@can_view.misconception(
+    "Rows that end at each break are not enough: from row to row all steps have to be equal, too. A product of the "
+    "last sizes has to be the number of elements after which the walk breaks, not a part of it."
+)
+def rows_end_at_breaks(shape, strides, new_shape):
+    sizes, steps = _longer_axes(shape, strides)
+    row = next((size for size in reversed(new_shape) if size != 1), 1)
+    breaks = [axis for axis in range(1, len(sizes)) if steps[axis - 1] != sizes[axis] * steps[axis]]
+    fits = 0 in shape or all(math.prod(sizes[axis:]) % row == 0 for axis in breaks)
+    return math.prod(new_shape) == math.prod(shape) and fits
 
 
 @can_view.misconception("Inside a break only the number of elements counts. They may be cut into other sizes.")

@@ -210,7 +210,7 @@ def attention_scores(
 attention_scores.cases(
     "torch.randn(2, 5, 3, 8), torch.randn(2, 7, 3, 8)",
     case("torch.randn(2, 3, 3, 5), torch.randn(2, 3, 3, 5)", "as many heads as words"),
-    case("torch.randn(1, 4, 4, 2), torch.randn(1, 4, 4, 2)", "as many heads as words"),
+    case("torch.randn(1, 4, 4, 2), torch.randn(1, 4, 4, 2)", "four heads, four words"),
     case("torch.randn(4, 2, 6), torch.randn(3, 2, 6)", "no batch"),
     case("torch.randn(3, 2, 4, 2, 3), torch.randn(3, 2, 5, 2, 3)", "two leading axes"),
     case("torch.randn(2, 1, 3, 7), torch.randn(2, 6, 3, 7)", "a single query"),
@@ -502,13 +502,13 @@ def asserts(x, mask):
     return _mean(x, mask)
 
 
-@masked_mean.misconception("The wrong ones are refused. But you divided by seq: divide by how many the mask keeps.")
+@masked_mean.misconception("You divided by seq: divide by how many the mask keeps.")
 @jaxtyped(typechecker=beartype)
 def divides_by_seq(x: Float[Tensor, "batch seq dim"], mask: Bool[Tensor, "batch seq"]) -> Float[Tensor, "batch dim"]:
     return (x * mask[..., None]).mean(dim=1)
 
 
-@masked_mean.misconception("The wrong ones are refused. But the mask is not used: what it drops counts as well.")
+@masked_mean.misconception("The mask is not used: what it drops counts as well.")
 @jaxtyped(typechecker=beartype)
 def ignores_the_mask(x: Float[Tensor, "batch seq dim"], mask: Bool[Tensor, "batch seq"]) -> Float[Tensor, "batch dim"]:
     return x.mean(dim=1)
