@@ -18,7 +18,7 @@ from course_lib.exercises.engine import case, exercise
     hints=[
         "Take the chunks one by one, from x.split(size) and y.split(size). What does backward() do to a .grad?",
         "F.mse_loss of a chunk is the mean of that chunk. Which share of all examples are its examples?",
-        "Multiply each chunk's loss by len(of the chunk) / len(x) before you go backward.",
+        "Multiply each chunk's loss by its number of examples / len(x) before you go backward.",
     ],
     why="The mean over all examples is the sum of the chunks' means, each weighted with the chunk's share of the "
     "examples. backward() adds, so the weighted gradients add up to that of the large batch.",
@@ -26,8 +26,8 @@ from course_lib.exercises.engine import case, exercise
 def accumulate_gradients(model: nn.Module, x: torch.Tensor, y: torch.Tensor, size: int) -> None:
     """Add to each parameter's .grad what F.mse_loss(model(x), y).backward() would add.
 
-    But the model sees `size` examples at a time, from the first to the last, and of one chunk
-    alone are activations ever kept. The last chunk may be shorter than the others.
+    But the model sees `size` examples at a time, from the first to the last; the last chunk may
+    be shorter. At no moment are the activations of more than one chunk kept.
     """
     for inputs, targets in zip(x.split(size), y.split(size), strict=True):
         loss = F.mse_loss(model(inputs), targets)
