@@ -245,9 +245,19 @@ def test_lab_opens_the_copies_and_edit_the_notebooks(course: Path, command: str,
     assert (course / "work").exists() == (command == "lab")
 
 
-def ask(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=10) as answer:
-        return answer.read().decode()
+def ask(url: str, patience: float = 30) -> str:
+    """What the server answers; on a busy machine it may tell its address before it listens."""
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            with urllib.request.urlopen(url, timeout=10) as answer:
+                return answer.read().decode()
+        except urllib.error.HTTPError:
+            raise
+        except urllib.error.URLError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
 
 
 def test_the_server_keeps_its_token_and_asks_nobody_for_news(course: Path, tmp_path: Path) -> None:
