@@ -1,5 +1,6 @@
 """Tricks that code can play on the checker: it answers in a clear sentence, never raises, lets no wrong one pass."""
 
+import contextlib
 import functools
 import threading
 import time
@@ -8,11 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from course_lib.exercises import check
 from course_lib.exercises.engine import judge as judging
+from course_lib.exercises.engine.compare import Rules, difference
 from course_lib.exercises.engine.freeze import Atom, freeze
 from course_lib.exercises.engine.guard import OutOfTime, guarded
+from course_lib.exercises.engine.observe import Observation, Raised
 
 LIMIT_SECONDS = 0.4
 TRICKS: dict[str, tuple] = {}
@@ -559,3 +563,120 @@ def test_a_result_with_too_many_parts_is_cut_off_soon():
     begin = time.perf_counter()
     freeze(wide)
     assert time.perf_counter() - begin < 5
+
+
+# ---------------------------------------------------------------- what surrounds a check
+def named(function, name):
+    function.__name__ = name
+    return function
+
+
+def test_a_time_out_is_one_however_long_the_garbage_takes(samples):
+    def leaves_much_behind(strides, index, offset=0):
+        piles = [list(range(300_000)) for _ in range(20)]
+        while piles:
+            pass
+
+    for _ in range(3):
+        assert "did not finish" in check(named(leaves_much_behind, "position_in")).message
+
+
+def test_a_swallowed_time_out_is_no_answer(samples):
+    def sleeps_and_goes_on(strides, index, offset=0):
+        with contextlib.suppress(BaseException):
+            time.sleep(10)
+        return right(strides, index, offset)
+
+    assert "did not finish" in check(named(sleeps_and_goes_on, "position_in")).message
+
+
+def test_modes_around_a_check_do_not_matter(samples):
+    windows = named(lambda x, size: x.unfold(0, size, 1), "windows_of")
+    for one in samples.values():
+        one._seen.clear()
+    with torch.inference_mode():
+        assert check(windows).status == "correct"
+    assert check(windows).status == "correct"
+    with torch.device("meta"):
+        assert check(windows).status == "correct"
+    with torch.autocast("cpu"):
+        assert check(windows).status == "correct"
+    with FakeTensorMode():
+        assert check(windows).status == "correct"
+
+
+def test_sixteen_bits_do_not_buy_patience(samples):
+    rough = named(lambda average, value, decay: (average * 1.01).bfloat16(), "blend_")
+    assert check(rough).status == "wrong"
+    got, want = freeze(torch.full((2,), 1.01).bfloat16()), freeze(torch.ones(2))
+    assert difference(Observation(got), Observation(want), Rules()).kind == "value"
+
+
+def test_a_stop_while_the_reference_runs_is_forgotten(samples, monkeypatch):
+    position_in = samples["position_in"]
+    position_in._seen.clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(position_in, "observe", lambda *_: Observation(raised=Raised(KeyboardInterrupt, "", "")))
+        assert "interrupted" in check(named(right, "position_in")).message
+    assert check(named(right, "position_in")).status == "correct"
+
+
+def test_a_check_inside_the_function_that_it_checks(samples):
+    def position_in(strides, index, offset=0):
+        return check(position_in).message
+
+    assert "this check stands inside" in check(position_in).message
+
+
+def test_an_alarm_of_others_rings_later(samples):
+    import signal
+
+    rang = []
+    before = signal.signal(signal.SIGALRM, lambda *_: rang.append(1))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        assert check(named(right, "position_in")).status == "correct"
+        time.sleep(0.8)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert rang == [1]
+
+
+def test_a_storage_that_was_shrunk_is_not_read(samples):
+    def windows_of(x, size):
+        x.untyped_storage().resize_(0)
+        return x
+
+    assert check(windows_of).status in ("wrong", "error")
+
+
+def test_shared_memory_is_a_view_whatever_made_it(samples):
+    def windows_of(x, size):
+        if x.dtype == torch.bfloat16:
+            return x.unfold(0, size, 1)
+        return torch.from_numpy(np.lib.stride_tricks.sliding_window_view(x.numpy(), size, writeable=True))
+
+    assert check(windows_of).status == "correct"
+
+
+def test_a_real_function_that_wraps_the_stub_is_judged(samples):
+    def position_in(strides, index, offset=0): ...
+
+    answer = functools.wraps(position_in)(lambda strides, index, offset=0: right(strides, index, offset))
+    assert check(answer).status == "correct"
+
+
+def test_odd_things_get_a_sentence(samples):
+    loop = named(lambda *_: 1 / 0, "position_in")
+    loop.__wrapped__ = loop
+    huge = named(lambda *_: 10**9_000, "position_in")
+    half = named(lambda *_: print("\ud800"), "position_in")
+    many = named(lambda *_: [0] * 5_000_000, "position_in")
+    for answer in (loop, huge, half, many):
+        result = check(answer)
+        assert "checker itself" not in result.message
+        assert repr(result).encode()
+        assert result._repr_html_().encode()
+    assert "about 9,000 digits" in check(huge).message
+    assert "list of 5,000,000 parts" in check(many).message
+    assert check().status == "error"

@@ -6,6 +6,7 @@ import inspect
 import pkgutil
 import re
 import sys
+import threading
 import types
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,8 @@ from course_lib.exercises.engine.judge import judge
 from course_lib.exercises.engine.result import Note, Result
 
 _hints_given: dict[str, int] = {}
+_one_at_a_time = threading.Lock()  # a judgement borrows what the whole process shares: standard output, generators
+_judging: set[int] = set()  # threads that are inside a judgement
 
 
 def exercises() -> dict[str, Exercise]:
@@ -27,14 +30,18 @@ def exercises() -> dict[str, Exercise]:
     return dict(sorted(REGISTRY.items(), key=lambda item: item[1].notebook))
 
 
-def check(answer: object) -> Result:
+def check(answer: object = None) -> Result:
     """Judge an answer: pass the function or class itself, e.g. `check(matmul_flops)`. Never raises."""
+    if threading.get_ident() in _judging:
+        return Result(
+            "check", "error", "this check stands inside the function that it checks. Write it below, unindented."
+        )
     try:
         found = _find(answer, sys._getframe(1))
         if isinstance(found, Result):
             return found
         exercise, candidate = found
-        result = judge(exercise, candidate)
+        result = _judge_alone(exercise, candidate)
         if result.status == "correct" and not logbook.record("solved", exercise.name, True):
             message = f"{result.message}\n(It could not be noted in your progress file.)"
             return Result(result.name, result.status, message)
@@ -45,7 +52,7 @@ def check(answer: object) -> Result:
         return Result("check", "error", f"the checker itself failed ({type(error).__name__}). Please report this.")
 
 
-def hint(exercise: object) -> Note:
+def hint(exercise: object = None) -> Note:
     """The next hint for an exercise, e.g. `hint(matmul_flops)`; after the last one they begin again."""
     found = _named(exercise, sys._getframe(1))
     if isinstance(found, Note):
@@ -57,7 +64,7 @@ def hint(exercise: object) -> Note:
     return Note(f"Hint {given + 1} of {len(found.hints)}: {found.hints[given]}{ending}")
 
 
-def solution(exercise: object) -> Note:
+def solution(exercise: object = None) -> Note:
     """A solution of an exercise and why it works, e.g. `solution(matmul_flops)`."""
     found = _named(exercise, sys._getframe(1))
     return found if isinstance(found, Note) else Note(found.why, code=found.solution)
@@ -76,6 +83,15 @@ def progress() -> Note:
     return Note("\n".join([f"{done} of {len(exercises())} exercises solved", *lines]))
 
 
+def _judge_alone(exercise: Exercise, candidate: Callable) -> Result:
+    with _one_at_a_time:
+        _judging.add(threading.get_ident())
+        try:
+            return judge(exercise, candidate)
+        finally:
+            _judging.discard(threading.get_ident())
+
+
 def _find(answer: object, caller: types.FrameType) -> tuple[Exercise, Callable] | Result:
     """The exercise that an answer belongs to and the answer as something to call; or what is wrong with it."""
     book = exercises()
@@ -89,7 +105,7 @@ def _find(answer: object, caller: types.FrameType) -> tuple[Exercise, Callable] 
             return Result(name, "error", f"there is no {name} yet: run the cell that defines it, then check({name}).")
         answer = scope[name]
     wanted = "class" if exercise.is_class else "function"
-    if not callable(answer) or isinstance(answer, Exercise):
+    if not callable(answer) or type(answer) is Exercise:
         text = f"this is {_a(answer)}; pass the {wanted} itself, without calling it: check({name})."
         return Result(name, "error", text)
     if inspect.isclass(answer) != exercise.is_class:
@@ -100,7 +116,7 @@ def _find(answer: object, caller: types.FrameType) -> tuple[Exercise, Callable] 
 
 def _named(exercise: object, caller: types.FrameType) -> Exercise | Note:
     book = exercises()
-    name = exercise.name if isinstance(exercise, Exercise) else _name_of(exercise, caller)
+    name = exercise.name if type(exercise) is Exercise else _name_of(exercise, caller)
     return book[name] if name in book else Note(_unknown(exercise, name, book))
 
 
@@ -108,17 +124,18 @@ def _name_of(answer: object, caller: types.FrameType) -> str | None:
     """The exercise's name: the answer's own, or that of the caller's variable that holds it (a lambda, a partial)."""
     if type(answer) is str:
         return answer
-    try:
-        own = answer.__name__ if isinstance(answer, types.FunctionType | type) else None
-    except Exception:
-        own = None
-    if isinstance(own, str) and own in REGISTRY:
+    own = None
+    if issubclass(type(answer), type):
+        own = type.__dict__["__name__"].__get__(answer)  # not what a metaclass says of it
+    elif issubclass(type(answer), types.FunctionType):
+        own = answer.__name__
+    if own in REGISTRY:
         return own
     for scope in (caller.f_locals, caller.f_globals):
         for name in REGISTRY:
             if name in scope and scope[name] is answer and answer is not None:
                 return name
-    return own if isinstance(own, str) else None
+    return own
 
 
 def _unknown(answer: object, name: str | None, book: dict[str, Exercise]) -> str:

@@ -68,7 +68,10 @@ class Exercise:
     def seen(self, ours: Callable) -> list[Observation]:
         """What the reference or a misconception does on every case; looked at once."""
         if ours not in self._seen or len(self._seen[ours]) != len(self.case_list):
-            self._seen[ours] = [self.observe(ours, one, _PATIENCE_SECONDS) for one in self.case_list]
+            seen = [self.observe(ours, one, _PATIENCE_SECONDS) for one in self.case_list]
+            if any(one.raised and not issubclass(one.raised.type, Exception) for one in seen):
+                raise KeyboardInterrupt  # the stop button was pressed meanwhile: nothing of this may be remembered
+            self._seen[ours] = seen
         return self._seen[ours]
 
     def _parameters(self) -> list[str]:

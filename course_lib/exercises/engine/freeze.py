@@ -63,8 +63,11 @@ class Opaque:
     kind: str
 
 
-def freeze(value: object, inputs: "list[tuple[str, torch.Tensor, int]] | None" = None) -> object:
-    """`value` as Atoms, Items, Tables and Arrays. `inputs` are (name, tensor, storage) to recognise shared storage."""
+Span = tuple[int, int]  # first address of a storage, and the one behind its last
+
+
+def freeze(value: object, inputs: "list[tuple[str, torch.Tensor, Span]] | None" = None) -> object:
+    """`value` as Atoms, Items, Tables and Arrays. `inputs` are (name, tensor, span) to recognise shared memory."""
     return _Freezer(inputs or []).freeze(value, 0)
 
 
@@ -98,12 +101,27 @@ _WORDS = [
 ]
 
 
-def storage_of(tensor: torch.Tensor) -> int:
-    """The address of a tensor's storage; 0 where it has none (meta, sparse, empty)."""
+def span_of(tensor: torch.Tensor) -> Span:
+    """Where a tensor's storage lies in memory; (0, 0) where it has none (meta, sparse, empty)."""
     try:
-        return tensor.untyped_storage().data_ptr()
+        storage = tensor.untyped_storage()
+        return storage.data_ptr(), storage.data_ptr() + storage.nbytes() if storage.data_ptr() else 0
     except (RuntimeError, NotImplementedError):
-        return 0
+        return 0, 0
+
+
+def _fits(tensor: torch.Tensor) -> bool:
+    """Whether all elements lie inside the storage; one that was shrunk by hand would crash whoever reads it."""
+    if tensor.layout != torch.strided or tensor.device.type == "meta" or tensor.numel() == 0:
+        return True
+    steps = zip(tensor.shape, tensor.stride(), strict=True)
+    last = tensor.storage_offset() + sum((size - 1) * stride for size, stride in steps)
+    return (last + 1) * tensor.element_size() <= tensor.untyped_storage().nbytes()
+
+
+def _length(value: object) -> int:
+    base = next(base for base in (list, tuple, set, frozenset, dict) if issubclass(type(value), base))
+    return base.__len__(value)
 
 
 def tensors_in(value: object, name: str, depth: int = 0) -> list[tuple[str, torch.Tensor]]:
@@ -117,7 +135,7 @@ def tensors_in(value: object, name: str, depth: int = 0) -> list[tuple[str, torc
 
 
 class _Freezer:
-    def __init__(self, inputs: list[tuple[str, torch.Tensor, int]]):
+    def __init__(self, inputs: list[tuple[str, torch.Tensor, Span]]):
         self.inputs, self.parts = inputs, 0
 
     def freeze(self, value: object, depth: int) -> object:
@@ -135,6 +153,8 @@ class _Freezer:
             return Table(type(value).__name__, {Atom("str", k): self.freeze(v, depth + 1) for k, v in state.items()})
         if kind == "NumPy array":
             return _numpy_array(value)
+        if kind in ("list", "tuple", "set", "dict") and _length(value) > MOST_PARTS:
+            return Opaque(f"{kind} of {_length(value):,} parts")
         if kind in ("list", "tuple"):
             base = list if kind == "list" else tuple
             return Items(kind, tuple(self.freeze(part, depth + 1) for part in base.__iter__(value)))
@@ -155,7 +175,9 @@ class _Freezer:
             with torch._C.DisableTorchFunctionSubclass():  # read the tensor itself, not what a subclass says of it
                 plain = value.detach()
                 plain = plain if type(plain) is torch.Tensor else plain.as_subclass(torch.Tensor)
-                home = storage_of(plain)
+                if type(plain) is not torch.Tensor or not _fits(plain):
+                    return Opaque("tensor that cannot be read")
+                first, last = span_of(plain)
                 strided = plain.layout == torch.strided
                 return Array(
                     kind="Tensor",
@@ -167,7 +189,7 @@ class _Freezer:
                     contiguous=strided and plain.is_contiguous(),
                     requires_grad=torch.Tensor.requires_grad.__get__(value),
                     values=_values(plain),
-                    shares=tuple(name for name, _, storage in self.inputs if home and storage == home),
+                    shares=tuple(name for name, _, (low, high) in self.inputs if first < high and low < last),
                     same_object_as=same,
                     grad=self._grad(value, depth),
                 )

@@ -8,12 +8,15 @@ import random
 import signal
 import sys
 import threading
+import time
 import types
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 MOST_OUTPUT = 10_000  # characters
 
@@ -26,14 +29,28 @@ class TooMuchOutput(BaseException):
     """Raised by the print that exceeds MOST_OUTPUT."""
 
 
+@dataclass
+class Guard:
+    """What a guarded run can be asked: the text that it printed, and whether its time ran out."""
+
+    output: "_Limited"
+    rang: bool = False
+    running: bool = True
+
+    def stop(self) -> None:
+        """The candidate has been left: from now on nothing is raised any more."""
+        self.running = False
+
+
 @contextlib.contextmanager
-def guarded(seconds: float) -> Iterator[io.StringIO]:
-    """Run the body for at most `seconds`; yields the buffer that catches what it prints."""
-    output = _Limited()
+def guarded(seconds: float) -> Iterator[Guard]:
+    """Run the body for at most `seconds`, with its output caught and the global state put back afterwards."""
+    guard = Guard(_Limited())
     with _state_put_back(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output), _time_limit(seconds):
-            yield output
+        output = guard.output
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output), _time_limit(seconds, guard):
+            yield guard
 
 
 class _Limited(io.StringIO):
@@ -42,60 +59,98 @@ class _Limited(io.StringIO):
             raise TooMuchOutput
         return super().write(text)
 
+    def close(self) -> None:
+        """Stay open, whatever the candidate closes."""
+
+
+@contextlib.contextmanager
+def without_modes() -> Iterator[None]:
+    """Outside of inference mode, autocast and whatever else the learner has switched on around `check`."""
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(torch.inference_mode(False))
+        for device in ("cpu", "cuda"):
+            if torch.is_autocast_enabled(device):
+                stack.enter_context(torch.autocast(device, enabled=False))
+        stack.enter_context(_disable_current_modes())
+        stack.enter_context(_state_put_back())
+        yield
+
 
 @contextlib.contextmanager
 def _state_put_back() -> Iterator[None]:
-    """Start from torch's defaults; put the generators, default dtype, default device and grad mode back afterwards."""
+    """Start from torch's defaults; put generators, default dtype, grad mode and device modes back afterwards."""
     numpy_state, python_state = np.random.get_state(), random.getstate()
-    dtype, device, grad = torch.get_default_dtype(), torch.get_default_device(), torch.is_grad_enabled()
+    dtype, grad = torch.get_default_dtype(), torch.is_grad_enabled()
     deterministic = torch.are_deterministic_algorithms_enabled()
     gpus = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
-    with torch.random.fork_rng(gpus):
+    with torch.random.fork_rng(gpus), _no_function_modes():
         try:
             torch.set_default_dtype(torch.float32)
-            torch.set_default_device(None)
             torch.set_grad_enabled(True)
             yield
         finally:
             np.random.set_state(numpy_state)
             random.setstate(python_state)
             torch.set_default_dtype(dtype)
-            torch.set_default_device(None if device == torch.device("cpu") else device)
             torch.set_grad_enabled(grad)
             if torch.are_deterministic_algorithms_enabled() != deterministic:  # setting it loads the compiler: 1 s
                 torch.use_deterministic_algorithms(deterministic)
 
 
-def _time_limit(seconds: float) -> contextlib.AbstractContextManager:
-    in_main = threading.current_thread() is threading.main_thread()
-    return _limit_by_signal(seconds) if in_main and hasattr(signal, "setitimer") else _limit_by_thread(seconds)
-
-
 @contextlib.contextmanager
-def _limit_by_signal(seconds: float) -> Iterator[None]:
-    """An alarm that raises OutOfTime in the code, again every 50 ms until the code gives way."""
-    tracing, rings = sys.gettrace(), 0
-
-    def ring(_signal: int, frame: types.FrameType | None) -> None:
-        nonlocal rings
-        rings += 1
-        if rings > 1:  # something caught the first: now every next line raises, those of its `except` too
-            _raise_on_every_line(frame)
-        raise OutOfTime
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 0.05)
+def _no_function_modes() -> Iterator[None]:
+    """Without a default device or another mode over torch's functions; what the body leaves behind is dropped."""
+    modes = _pop_function_modes()
+    device = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
+    torch._GLOBAL_DEVICE_CONTEXT.device_context = None
     try:
         yield
     finally:
+        _pop_function_modes()
+        torch._GLOBAL_DEVICE_CONTEXT.device_context = device
+        for mode in reversed(modes):
+            torch._C._push_on_torch_function_stack(mode)
+
+
+def _pop_function_modes() -> list[object]:
+    return [torch._C._pop_torch_function_stack() for _ in range(torch._C._len_torch_function_stack())]
+
+
+def _time_limit(seconds: float, guard: Guard) -> contextlib.AbstractContextManager:
+    in_main = threading.current_thread() is threading.main_thread()
+    limit = _limit_by_signal if in_main and hasattr(signal, "setitimer") else _limit_by_thread
+    return limit(seconds, guard)
+
+
+@contextlib.contextmanager
+def _limit_by_signal(seconds: float, guard: Guard) -> Iterator[None]:
+    """An alarm that raises OutOfTime in the candidate's code, again every 50 ms until the code gives way."""
+    tracing, begin = sys.gettrace(), time.monotonic()
+
+    def ring(_signal: int, frame: types.FrameType | None) -> None:
+        if not guard.running or not _in_candidate(frame):  # the candidate has been left, its garbage is being freed
+            return
+        if guard.rang:  # something caught the first: now every next line raises, those of its `except` too
+            _raise_on_every_line(frame, guard)
+        guard.rang = True
+        raise OutOfTime
+
+    before = signal.signal(signal.SIGALRM, ring)
+    others, interval = signal.setitimer(signal.ITIMER_REAL, seconds, 0.05)
+    try:
+        yield
+    finally:
+        guard.stop()
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
         sys.settrace(tracing)
+        signal.signal(signal.SIGALRM, before)
+        if others:  # an alarm that somebody else had set still rings, if late
+            signal.setitimer(signal.ITIMER_REAL, max(others - (time.monotonic() - begin), 1e-3), interval)
 
 
-def _raise_on_every_line(frame: types.FrameType | None) -> None:
+def _raise_on_every_line(frame: types.FrameType | None, guard: Guard) -> None:
     def trace(frame: types.FrameType, event: str, argument: object):
-        if _is_ours(frame):
+        if not guard.running or _is_ours(frame):
             return None
         if event == "line":
             raise OutOfTime
@@ -107,18 +162,24 @@ def _raise_on_every_line(frame: types.FrameType | None) -> None:
     sys.settrace(trace)  # last: from here on, a call of ours would be traced as well
 
 
+def _in_candidate(frame: types.FrameType | None) -> bool:
+    """Whether code that is not the engine's runs at this moment."""
+    return frame is not None and not _is_ours(frame)
+
+
 def _is_ours(frame: types.FrameType) -> bool:
     return os.path.dirname(frame.f_code.co_filename) == os.path.dirname(__file__)
 
 
 @contextlib.contextmanager
-def _limit_by_thread(seconds: float) -> Iterator[None]:
+def _limit_by_thread(seconds: float, guard: Guard) -> Iterator[None]:
     """The same where there is no alarm (Windows, other threads): CPython raises it at the next bytecode."""
     target, done = ctypes.c_ulong(threading.get_ident()), threading.Event()
 
     def ring() -> None:
         wait = seconds
-        while not done.wait(wait):
+        while not done.wait(wait) and guard.running:
+            guard.rang = True
             ctypes.pythonapi.PyThreadState_SetAsyncExc(target, ctypes.py_object(OutOfTime))
             wait = 0.05
 
@@ -127,6 +188,7 @@ def _limit_by_thread(seconds: float) -> Iterator[None]:
     try:
         yield
     finally:
+        guard.stop()
         done.set()
         watchdog.join()
         ctypes.pythonapi.PyThreadState_SetAsyncExc(target, None)  # one that was set but not raised yet

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from course_lib.exercises.engine.compare import Difference, difference
 from course_lib.exercises.engine.exercise import Exercise
-from course_lib.exercises.engine.guard import MOST_OUTPUT, OutOfTime, TooMuchOutput
+from course_lib.exercises.engine.guard import MOST_OUTPUT, OutOfTime, TooMuchOutput, without_modes
 from course_lib.exercises.engine.observe import LIMIT_SECONDS, Case, Observation
 from course_lib.exercises.engine.result import Result
 from course_lib.exercises.engine.source import unwritten
@@ -12,14 +12,19 @@ from course_lib.exercises.engine.source import unwritten
 
 def judge(exercise: Exercise, candidate: Callable, limit: float = LIMIT_SECONDS) -> Result:
     """Run the candidate on every case and say what a tutor would. `limit` is in seconds a case."""
-    open_parts = unwritten(candidate, exercise.stub, exercise.reference)
-    if open_parts and (not exercise.is_class or _all_open(exercise, open_parts)):
-        return Result(exercise.name, "not started", _how_to_start(exercise))
+    with without_modes():
+        return _judge(exercise, candidate, limit)
+
+
+def _judge(exercise: Exercise, candidate: Callable, limit: float) -> Result:
     want = exercise.seen(exercise.reference)
     got = _run(exercise, candidate, want, limit)
     differences = [difference(g, w, exercise.rules) for g, w in zip(got, want, strict=False)]
     if len(got) == len(want) and not any(differences):
         return Result(exercise.name, "correct", f"correct on all {len(want)} cases{_labels(exercise)}.")
+    open_parts = unwritten(candidate, exercise.stub, exercise.reference)
+    if open_parts and (not exercise.is_class or _all_open(exercise, open_parts)):
+        return Result(exercise.name, "not started", _how_to_start(exercise))
     if open_parts:
         return Result(exercise.name, "not started", f"{' and '.join(open_parts)} still to be written.")
     return _verdict(exercise, got, differences, limit)
@@ -60,18 +65,18 @@ def _verdict(exercise: Exercise, got: list[Observation], differences: list[Diffe
 def diagnose(exercise: Exercise, got: list[Observation]) -> str | None:
     """The misconception that the answer shares: it agrees wherever the misconception differs from the reference.
 
-    It has to explain at least half of the wrong cases, else its sentence would miss the point. Where several fit, the
-    one that explains the most.
+    It has to explain the first wrong case and at least half of them all, else its sentence would miss the point. Where
+    several fit, the one that explains the most.
     """
-    want = exercise.seen(exercise.reference)
-    wrong_in_all = sum(difference(g, w, exercise.rules) is not None for g, w in zip(got, want, strict=False))
+    pairs = enumerate(zip(got, exercise.seen(exercise.reference), strict=False))
+    wrong_cases = [i for i, (g, w) in pairs if difference(g, w, exercise.rules)]
     fits: dict[str, int] = {}
     for name, (wrong, _) in exercise.misconceptions.items():
         cases, seen = _wrong_cases(exercise, wrong), exercise.seen(wrong)
-        if cases and all(i < len(got) and _agree(got[i], seen[i], exercise) for i in cases):
+        if wrong_cases[0] in cases and all(i < len(got) and _agree(got[i], seen[i], exercise) for i in cases):
             fits[name] = len(cases)
     best = max(fits, key=fits.get, default=None)
-    return best if best is not None and 2 * fits[best] >= wrong_in_all else None
+    return best if best is not None and 2 * fits[best] >= len(wrong_cases) else None
 
 
 def _wrong_cases(exercise: Exercise, wrong: Callable) -> list[int]:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from course_lib.exercises.engine.freeze import freeze, storage_of, tensors_in
+from course_lib.exercises.engine.freeze import freeze, span_of, tensors_in
 from course_lib.exercises.engine.guard import OutOfTime, TooMuchOutput, guarded
+from course_lib.exercises.engine.source import code_of
 
 LIMIT_SECONDS = 5.0
 
@@ -71,25 +72,32 @@ def observe(
     candidate: Callable, one: Case, namespace: dict, probe: Probe, names: list[str], limit: float
 ) -> Observation:
     """Run one candidate on one case under guard. `names` are the parameters' names. Raises nothing."""
-    output, begin = None, time.perf_counter()
+    guard, begin = None, time.perf_counter()
     try:
-        with guarded(limit) as output:
+        with guarded(limit) as guard:
             try:
-                args, kwargs = one.build(namespace)
-                named = [*zip(_padded(names, len(args)), args, strict=False), *kwargs.items()]
-                watched = [found for name, value in named for found in tensors_in(value, name)]
-                before = [(name, tensor, storage_of(tensor)) for name, tensor in watched]
-                witnesses = [(name, tensor.detach()) for name, tensor in watched]  # `.data = new` does not reach these
-                result = freeze(probe(candidate, args, kwargs), before)
-                inputs = tuple((name, freeze(value)) for name, value in [*named, *witnesses])
-                moved = tuple(name for name, tensor, storage in before if storage_of(tensor) != storage)
-                seen = Observation(result, inputs, moved)
+                seen = _watch(candidate, one, namespace, probe, names)
             except BaseException as error:  # whatever a learner's code raises is an observation
-                seen = Observation(raised=_raised(error, candidate))
+                seen = Observation(raised=_raised(error, candidate))  # within the limit: its __str__ is theirs too
+            guard.stop()
     except BaseException as error:  # the alarm may ring on the way out
         seen = Observation(raised=_raised(error, candidate))
-    printed = output.getvalue() if output is not None else ""
+    if guard is not None and guard.rang:  # even if the candidate swallowed it and went on
+        seen = Observation(raised=Raised(OutOfTime, "", ""))
+    printed = guard.output.getvalue() if guard is not None else ""
     return Observation(seen.result, seen.inputs, seen.moved, seen.raised, printed, time.perf_counter() - begin)
+
+
+def _watch(candidate: Callable, one: Case, namespace: dict, probe: Probe, names: list[str]) -> Observation:
+    args, kwargs = one.build(namespace)
+    named = [*zip(_padded(names, len(args)), args, strict=False), *kwargs.items()]
+    watched = [found for name, value in named for found in tensors_in(value, name)]
+    before = [(name, tensor, span_of(tensor)) for name, tensor in watched]
+    witnesses = [(name, tensor.detach()) for name, tensor in watched]  # `.data = new` does not reach these
+    result = freeze(probe(candidate, args, kwargs), before)
+    inputs = tuple((name, freeze(value)) for name, value in [*named, *witnesses])
+    moved = tuple(name for name, tensor, storage in before if span_of(tensor) != storage)
+    return Observation(result, inputs, moved)
 
 
 def _padded(names: list[str], count: int) -> list[str]:
@@ -122,5 +130,4 @@ def _line_of(error: BaseException, candidate: Callable) -> str:
 
 def _codes(candidate: object) -> list[types.CodeType]:
     parts = list(vars(candidate).values()) if inspect.isclass(candidate) else [candidate]
-    functions = [inspect.unwrap(part) for part in parts if callable(part)]
-    return [f.__code__ for f in functions if isinstance(getattr(f, "__code__", None), types.CodeType)]
+    return [code for part in parts if (code := code_of(part)) is not None]

@@ -17,11 +17,11 @@ class Result:
     diagnosis: str | None = None
 
     def __repr__(self) -> str:
-        first, *rest = self.message.splitlines()
+        first, *rest = _printable(self.message).splitlines()
         return "\n".join([f"{_MARKS[self.status]} {self.name} — {first}", *(f"  {line}" for line in rest)])
 
     def _repr_html_(self) -> str:
-        first, *rest = self.message.splitlines()
+        first, *rest = _printable(self.message).splitlines()
         head = f"<b>{_MARKS[self.status]} {html.escape(self.name)}</b> — {html.escape(first)}"
         body = "".join(f"<br>{html.escape(line)}" for line in rest)
         return panel(head + body, _COLOURS[self.status])
@@ -35,7 +35,7 @@ class Note:
     code: str = ""
 
     def __repr__(self) -> str:
-        return f"{self.code}\n\n{self.text}" if self.code else self.text
+        return _printable(f"{self.code}\n\n{self.text}" if self.code else self.text)
 
     def _repr_html_(self) -> str:
         code = (
@@ -45,6 +45,11 @@ class Note:
         )
         text = f'<span style="white-space:pre-wrap">{html.escape(self.text)}</span>'
         return panel(code + text, "#56B4E9")
+
+
+def _printable(text: str) -> str:
+    """The text with halves of surrogate pairs written out: they cannot be sent to a browser."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def panel(inner: str, colour: str) -> str:

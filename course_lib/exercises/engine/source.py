@@ -33,13 +33,13 @@ def unwritten(candidate: object, stub: str, reference: object) -> list[str]:
     """What of a candidate is still the stub: its empty methods, or for a function its own name."""
     begun = _codes_of_stub(stub)
     if not inspect.isclass(candidate):
-        return [getattr(candidate, "__name__", "it")] if _is_open(_code(candidate), [*begun.values()]) else []
+        return [getattr(candidate, "__name__", "it")] if _is_open(code_of(candidate), [*begun.values()]) else []
     found = []
     for name, part in vars(reference).items():
         if not isinstance(part, types.FunctionType):
             continue
-        mine = _code(vars(candidate).get(name))
-        given = mine is not None and _key(mine) == _key(_code(part))  # the stub holds this method as it should be
+        mine = code_of(vars(candidate).get(name))
+        given = mine is not None and _key(mine) == _key(code_of(part))  # the stub holds this method as it should be
         if not given and _is_open(mine, [begun[name]] if name in begun else []):
             found.append(name)
     return found
@@ -68,14 +68,13 @@ def _codes_of_stub(stub: str) -> dict[str, types.CodeType]:
     return found
 
 
-def _code(candidate: object | None) -> types.CodeType | None:
-    """The code behind a function, its decorators taken off where they say what they wrap."""
-    if not callable(candidate):
-        return None
+def code_of(candidate: object | None) -> types.CodeType | None:
+    """The code behind a function, its decorators taken off where they say what they wrap; None where there is none."""
     try:
-        return getattr(inspect.unwrap(candidate), "__code__", None)
-    except ValueError:  # wrappers that go round in a circle
+        code = getattr(inspect.unwrap(candidate), "__code__", None) if callable(candidate) else None
+    except Exception:  # wrappers that go round in a circle, or that raise when they are asked
         return None
+    return code if isinstance(code, types.CodeType) else None
 
 
 def _is_empty(code: types.CodeType) -> bool:
