@@ -40,7 +40,7 @@ WRONG_KIND = {
     "AdamW(): betas of group 0 is a tuple ((0.9,)); a pair of numbers is asked for.":
         lambda: AdamW([{"params": W, "betas": (0.9,)}]),
     "SGD(): got an unexpected keyword argument 'nesterov'; it is called as "
-    "SGD(self, params, lr=0.001, momentum=0, *, weight_decay=0).": lambda: SGD([W], nesterov=True),
+    "SGD(params, lr=0.001, momentum=0, *, weight_decay=0).": lambda: SGD([W], nesterov=True),
 }
 WRONG_VALUE = {
     f"SGD(): lr is -0.1; {FINITE}": lambda: SGD([W], -0.1),
