@@ -31,6 +31,8 @@ times_as_many.cases(
     "5, 3",
     case("1, 5", "a factor of 1"),
     case("3, 0", "no axis at all: one number"),
+    case("10, 10", "more than 32 bits"),
+    case("3, 34", "more digits than a float keeps"),
 )
 
 

@@ -36,6 +36,11 @@ tensor_bytes.cases(
     case("(0, 3), torch.float32", "an empty tensor"),
     case("(12288, 49152), torch.float32", "a matrix of GPT-3"),
     case("(10**9, 10**6), torch.float32", "larger than any memory"),
+    "(3, 3), torch.float16",
+    "(5, 2), torch.int32",
+    "(6,), torch.uint8",
+    case("(2, 3), torch.complex64", "complex numbers"),
+    case("(2, 1, 3, 5, 2), torch.int16", "rank 5"),
 )
 
 
@@ -290,6 +295,9 @@ broadcast_shape.cases(
     "(3, 4), (4, 3)",
     case("(2, 3), (2, 1)", "a column"),
     "(3, 3), (3,)",
+    case("(2, 3), (4, 3)", "no fit at the first axis"),
+    case("(0,), (3,)", "no fit with an empty tensor"),
+    "(3,), (0,)",
 )
 
 
@@ -412,6 +420,20 @@ mean_squared_error.cases(
     case("torch.randn(7, 1, dtype=torch.float64), torch.randn(7, dtype=torch.float64)", "float64"),
     case("torch.tensor([[1.], [-1.]]), torch.tensor([-1., 1.])", "errors that cancel"),
 )
+
+
+@mean_squared_error.probe
+def with_the_gradient(candidate, args, kwargs):
+    """The loss, and for predictions that require grad the gradient that it sends back to them."""
+    loss = candidate(*args, **kwargs)
+    predictions = args[0]
+    if not predictions.requires_grad:
+        return loss
+    gradient = None
+    if isinstance(loss, torch.Tensor) and loss.requires_grad:
+        (gradient,) = torch.autograd.grad(loss.sum(), predictions, allow_unused=True)
+    arrived = torch.zeros_like(predictions) if gradient is None else gradient
+    return {"the loss": loss, "the gradient of the predictions": arrived.detach()}
 
 
 @mean_squared_error.misconception("Every prediction still meets every target: the difference is (batch, batch).")

@@ -42,6 +42,9 @@ first_missing_integer.cases(
     case("3, 7.5", "a format of 6 bits"),
     case("4, 15.5", "one that ends at 15.5"),
     "2, 8.0",
+    case("3, 7.0", "one that ends at an integer"),
+    "4, 12.0",
+    "3, 14.0",
 )
 
 
@@ -138,16 +141,20 @@ bfloat16_code.cases(
     case("0x7F800001", "a NaN"),
     case("0x7FFFFFFF", "another NaN"),
     "0xFFC01234",
+    case("0x7FA00000", "a NaN whose lower half is 0"),
+    "0xFFC00000",
+    case("0x7F7F8000", "a tie between the largest and infinity"),
 )
 
 
 @bfloat16_code.probe
 def in_hexadecimal(candidate, args, kwargs):
-    """The code as hexadecimal digits, which show what a decimal number would hide."""
+    """The type, then the code as hexadecimal digits, which show what a decimal number would hide."""
     code = candidate(*args, **kwargs)
     if not isinstance(code, numbers.Integral):
-        raise TypeError(f"return the code as an int, not as a {type(code).__name__}")
-    return f"{code:#06x}"
+        return {"type": type(code).__name__, "in hexadecimal": ""}
+    code = int.__int__(code) if isinstance(code, int) else int(code)
+    return {"type": "int", "in hexadecimal": f"{code:#06x}"}
 
 
 @bfloat16_code.misconception("You cut the lower half off. Where it is more than one half, the upper half is one more.")
@@ -261,6 +268,10 @@ decode_e4m3.cases(
     "0b1_0011_111",
     "0b0_0110_001",
 )
+decode_e4m3.cases(  # and a code of either sign for each exponent field
+    *("0b1_0000_000", "0b1_0000_001", "0b1_1110_111", "0b1_1111_110"),
+    *(f"0b{sign}_{field:04b}_{(3 * field + sign + 6) % 8:03b}" for field in range(16) for sign in (0, 1)),
+)
 
 
 def _fields(code):
@@ -354,6 +365,7 @@ def by_the_format(code):
 
 @exercise(
     notebook="02",
+    tolerance=(1e-4, 1e-12),
     hints=[
         "`x.unflatten(-1, (-1, block))` gives the blocks an axis of their own, and `flatten(-2)` takes it away again.",
         "The largest magnitude of a block should land on the largest number of E2M1. What must you divide by?",
@@ -386,6 +398,8 @@ quantise_blocks.cases(
     case("torch.zeros(2, 8), 8", "zeros"),
     case("torch.tensor([0.3, -7.0, 1e-3, 0.0]), 1", "blocks of one"),
     case("torch.randn(4, 16) * torch.tensor([[1e-3], [1.0], [30.0], [4e3]]), 16", "rows of different size"),
+    case("torch.randn(16, 3).T, 4", "a transpose"),
+    case("torch.full((4,), 1e-7), 4", "tiny numbers"),
 )
 
 
@@ -513,6 +527,8 @@ stable_softmax.cases(
     case("torch.tensor([[300.0, 299.0], [-300.0, -299.5]], dtype=torch.bfloat16)", "rows far apart"),
     case("torch.zeros(2, 1024, dtype=torch.bfloat16)", "equal scores"),
     case("torch.tensor([[7.0]], dtype=torch.float16)", "a single score"),
+    case("torch.tensor([1000.0, 996.0], dtype=torch.float16)", "exp(1000) overflows float64"),
+    case("torch.tensor([0.0, 0.0, 300.0])", "one far above the mean"),
 )
 
 

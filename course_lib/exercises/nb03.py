@@ -38,6 +38,8 @@ storage_position.cases(
     case("(1, 3), (2, 0)", "a transpose"),
     case("(), (), 3", "a scalar with an offset"),
     case("(3, 1), (0, 0)", "the first element"),
+    case("(60, 20, 5, 1), (2, 1, 3, 4)", "four axes"),
+    case("(2**25, 768, 1), (1, 1, 1)", "a large position"),
 )
 
 
@@ -86,7 +88,7 @@ def as_a_dot_product(strides, index, offset=0):
 @storage_position.accepts
 def asking_torch(strides, index, offset=0):
     shape = [i + 1 for i in index]
-    return int(torch.arange(10_000).as_strided(shape, strides, offset)[index])
+    return torch.empty(0, device="meta").as_strided(shape, strides, offset)[index].storage_offset()
 
 
 # ---------------------------------------------------------------- 3.2
@@ -117,6 +119,7 @@ contiguous_strides.cases(
     case("(5, 1)", "an axis of size 1"),
     "(6, 2)",
     "(1, 2, 3)",
+    case("(2, 3, 4, 5, 2)", "rank 5"),
 )
 
 
@@ -304,21 +307,21 @@ aliases.cases(
     case("torch.arange(4.).reshape(2, 2)", "a square"),
     case("torch.arange(25., dtype=torch.bfloat16).reshape(5, 5).T", "a bfloat16 transpose"),
     case("torch.arange(9.).reshape(3, 3).T", "the transpose of a square"),
+    case("torch.arange(6, dtype=torch.int32).reshape(2, 3)", "integers of 4 bytes"),
 )
 
 
 @aliases.probe
 def one_by_one(candidate, args, kwargs):
-    """For each operation what the answer says of it: a dict whose keys and values the learner reads."""
+    """Type, unknown names, and what is said of each operation: a dict whose keys and values the learner reads."""
     named = candidate(*args, **kwargs)
-    if not isinstance(named, set | frozenset | list | tuple):
-        raise TypeError("return a set of names, such as {'x[0]', 'x.T'}")
-    without_spaces = {name.replace(" ", ""): name for name in OPERATIONS}
-    for name in named:
-        if str(name).replace(" ", "") not in without_spaces:
-            raise ValueError(f"{name!r} is none of the twelve names; copy them as they stand")
-    shared = {without_spaces[name.replace(" ", "")] for name in named}
-    return {name: "shares" if name in shared else "copies" for name in OPERATIONS}
+    listed = isinstance(named, set | frozenset | list | tuple)
+    names = [str.replace(name, " ", "") if isinstance(name, str) else name for name in (named if listed else ())]
+    without_spaces = [name.replace(" ", "") for name in OPERATIONS]
+    strange = [name for name in names if not isinstance(name, str) or name not in without_spaces]
+    seen = {"type": "set" if listed else type(named).__name__, "names that are none of the twelve": strange}
+    pairs = zip(OPERATIONS, without_spaces, strict=True)
+    return seen | {name: "shares" if short in names else "copies" for name, short in pairs}
 
 
 def _shared(x, more=(), less=()):
@@ -467,6 +470,9 @@ can_view.cases(
     "(2, 2, 2), (4, 1, 2), (4, 2)",
     "(3, 3), (1, 3), (3, 3)",
     case("(2, 4), (1, 2), (4, 2)", "rows that end at each break"),
+    case("(2, 3), (3, 1), (1, 6)", "a new axis of size 1"),
+    "(2, 3), (3, 1), (6, 1)",
+    case("(2, 3), (2, 1), (6,)", "rows that overlap"),
 )
 
 
