@@ -9,21 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sentences import sentence
 
 from course_lib.classroom import bootstrap, installer
 from course_lib.classroom.troubles import Trouble
 
 ROOT = Path(bootstrap.__file__).parents[2]
 HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
-
-
-def sentence(text: str) -> str:
-    """One line for a person: no traceback, no rest of a format, not too long to read."""
-    text = text.strip()
-    assert "\n" not in text
-    assert 30 < len(text) < 400
-    assert not set("{}") & set(text)
-    return text
 
 
 @pytest.fixture
