@@ -1,8 +1,8 @@
 """What makes a notebook a lesson: `setup` begins it, `predict` asks before a cell answers, `show` displays a figure."""
 
 import html
+import io
 import math
-import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -12,15 +12,14 @@ import torch
 
 from course_lib import logbook
 from course_lib.checked import describe
+from course_lib.randomness import seed_everything
 
 _OPEN = object()  # "not measured yet", since None could be a measurement
 
 
 def setup(seed: int = 0) -> None:
     """Make a notebook repeatable: seed torch, NumPy and Python; print tensors with four digits, without 1e-3."""
-    random.seed(seed)
-    np.random.seed(seed)
-    torch.manual_seed(seed)
+    seed_everything(seed)
     torch.set_printoptions(profile="default", sci_mode=False, linewidth=100)
 
 
@@ -32,8 +31,6 @@ def show(figure: object, *, alt: str) -> None:
         raise TypeError(f"show(): figure is {describe(figure)}; a matplotlib Figure is asked for.")
     if not isinstance(alt, str) or len(alt.split()) < 3:
         raise ValueError(f"show(): alt is {describe(alt)}; a sentence that says what the figure shows is asked for.")
-    import io
-
     from IPython import get_ipython
     from IPython.display import display
 

@@ -45,11 +45,9 @@ def _allowed(limit: float, expected: Observation) -> float:
 
 
 def _verdict(exercise: Exercise, got: list[Observation], differences: list[Difference | None], limit: float) -> Result:
-    name = diagnose(exercise, got)
-    if name is None:
-        number = next(i for i, found in enumerate(differences) if found)
-    else:  # show a case in which the misconception is at work
-        number = min(_wrong_cases(exercise, exercise.misconceptions[name][0]))
+    wrong_cases = [i for i, found in enumerate(differences) if found]
+    name = diagnose(exercise, got, wrong_cases)
+    number = wrong_cases[0]  # a misconception is at work there too, or it is not the diagnosis
     one, seen, want = exercise.case_list[number], got[number], exercise.seen(exercise.reference)[number]
     lines = ["not yet"]
     if name is not None:
@@ -62,14 +60,12 @@ def _verdict(exercise: Exercise, got: list[Observation], differences: list[Diffe
     return Result(exercise.name, "error" if failed else "wrong", "\n".join(lines), name)
 
 
-def diagnose(exercise: Exercise, got: list[Observation]) -> str | None:
+def diagnose(exercise: Exercise, got: list[Observation], wrong_cases: list[int]) -> str | None:
     """The misconception that the answer shares: it agrees wherever the misconception differs from the reference.
 
     It has to explain the first wrong case and at least half of them all, else its sentence would miss the point. Where
     several fit, the one that explains the most.
     """
-    pairs = enumerate(zip(got, exercise.seen(exercise.reference), strict=False))
-    wrong_cases = [i for i, (g, w) in pairs if difference(g, w, exercise.rules)]
     fits: dict[str, int] = {}
     for name, (wrong, _) in exercise.misconceptions.items():
         cases, seen = _wrong_cases(exercise, wrong), exercise.seen(wrong)
@@ -106,19 +102,13 @@ def _what_happened(seen: Observation, found: Difference, seconds: float) -> str:
 
 
 def _all_open(exercise: Exercise, open_parts: list[str]) -> bool:
-    stubs = unwritten(_Empty.of(exercise), exercise.stub, exercise.reference)
-    return set(open_parts) >= set(stubs)
+    """Whether these are all the parts that a class without a single written method would have open."""
 
+    def empty(self: object) -> None: ...
 
-class _Empty:
-    """A class in which every method of the reference is empty."""
-
-    @staticmethod
-    def of(exercise: Exercise) -> type:
-        def empty(self: object) -> None: ...
-
-        names = [name for name, part in vars(exercise.reference).items() if callable(part)]
-        return type(exercise.name, (), dict.fromkeys(names, empty))
+    names = [name for name, part in vars(exercise.reference).items() if callable(part)]
+    nothing_written = type(exercise.name, (), dict.fromkeys(names, empty))
+    return set(open_parts) >= set(unwritten(nothing_written, exercise.stub, exercise.reference))
 
 
 def _how_to_start(exercise: Exercise) -> str:

@@ -41,7 +41,7 @@ def case(text: str, label: str = "") -> Case:
 
 @dataclass(frozen=True)
 class Raised:
-    """An exception: its type, what it says (first line) and where in the candidate's own code it arose."""
+    """An exception: its type, what it says (its first and last line) and where in the candidate's own code it arose."""
 
     type: type
     text: str
