@@ -2,6 +2,10 @@
 
 import contextlib
 import functools
+import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import dataclass
@@ -503,13 +507,39 @@ def test_the_limit_also_holds_outside_the_main_thread(samples):
 
     thread = threading.Thread(target=run)
     thread.start()
-    thread.join(20)
+    thread.join(300)
     assert outcome and "did not finish" in outcome[0].message
 
 
-def test_an_alarm_set_by_others_is_put_back():
-    import signal
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="no process can be made to stand still here")
+@pytest.mark.parametrize("where", ["in the main thread", "in another thread"])
+def test_a_machine_that_stands_still_is_no_loop_that_never_ends(where):
+    asleep = subprocess.Popen([sys.executable, "-c", STANDS_STILL, where], stdout=subprocess.PIPE, text=True)
+    os.waitid(os.P_PID, asleep.pid, os.WSTOPPED | os.WNOWAIT)
+    time.sleep(3)  # far beyond the limit
+    asleep.send_signal(signal.SIGCONT)
+    assert asleep.communicate()[0] == "in time\n"
 
+
+STANDS_STILL = """
+import os, signal, sys, threading
+from course_lib.exercises.engine.guard import guarded
+
+def answer():
+    with guarded(1.0) as guard:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    print("too late" if guard.rang else "in time")
+
+if sys.argv[1] == "in the main thread":
+    answer()
+else:
+    thread = threading.Thread(target=answer)
+    thread.start()
+    thread.join()
+"""
+
+
+def test_an_alarm_set_by_others_is_put_back():
     before = signal.signal(signal.SIGALRM, lambda *_: None)
     try:
         ours = signal.getsignal(signal.SIGALRM)
@@ -629,8 +659,6 @@ def test_a_check_inside_the_function_that_it_checks(samples):
 
 
 def test_an_alarm_of_others_rings_later(samples):
-    import signal
-
     rang = []
     before = signal.signal(signal.SIGALRM, lambda *_: rang.append(1))
     try:

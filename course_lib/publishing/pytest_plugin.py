@@ -16,7 +16,11 @@ _number = count(1)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Nothing of the user's: neither their logbook nor their IPython settings."""
+    """Nothing of the user's: neither their logbook nor their IPython settings. One thread for each process.
+
+    Several processes run side by side; with a team of threads each, those that hold a core wait for those that do not.
+    """
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # workers and kernels start later, and read it when they load torch
     config.stash[_scratch] = tempfile.TemporaryDirectory(prefix="course-tests-", ignore_cleanup_errors=True)
     os.environ["IPYTHONDIR"] = str(Path(config.stash[_scratch].name, "ipython"))
     _new_logbook(config)

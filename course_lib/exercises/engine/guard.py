@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import io
+import itertools
 import os
 import random
 import signal
@@ -19,6 +20,7 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 MOST_OUTPUT = 10_000  # characters
+_TICKS = 20  # a limit is this many ticks: a machine that stands still for a minute misses one tick, not sixty seconds
 
 
 class OutOfTime(BaseException):
@@ -125,10 +127,13 @@ def _time_limit(seconds: float, guard: Guard) -> contextlib.AbstractContextManag
 @contextlib.contextmanager
 def _limit_by_signal(seconds: float, guard: Guard) -> Iterator[None]:
     """An alarm that raises OutOfTime in the candidate's code, again every 50 ms until the code gives way."""
-    tracing, begin = sys.gettrace(), time.monotonic()
+    tracing, begin, ticks = sys.gettrace(), time.monotonic(), itertools.count(1)
 
     def ring(_signal: int, frame: types.FrameType | None) -> None:
-        if not guard.running or not _in_candidate(frame):  # the candidate has been left, its garbage is being freed
+        if next(ticks) < _TICKS or not guard.running:
+            return
+        signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+        if not _in_candidate(frame):  # the candidate has been left, its garbage is being freed
             return
         if guard.rang:  # something caught the first: now every next line raises, those of its `except` too
             _raise_on_every_line(frame, guard)
@@ -136,7 +141,7 @@ def _limit_by_signal(seconds: float, guard: Guard) -> Iterator[None]:
         raise OutOfTime
 
     before = signal.signal(signal.SIGALRM, ring)
-    others, interval = signal.setitimer(signal.ITIMER_REAL, seconds, 0.05)
+    others, interval = signal.setitimer(signal.ITIMER_REAL, seconds / _TICKS, seconds / _TICKS)
     try:
         yield
     finally:
@@ -177,11 +182,11 @@ def _limit_by_thread(seconds: float, guard: Guard) -> Iterator[None]:
     target, done = ctypes.c_ulong(threading.get_ident()), threading.Event()
 
     def ring() -> None:
-        wait = seconds
-        while not done.wait(wait) and guard.running:
+        if any(done.wait(seconds / _TICKS) for _ in range(_TICKS)):
+            return
+        while guard.running and not done.wait(0.05):
             guard.rang = True
             ctypes.pythonapi.PyThreadState_SetAsyncExc(target, ctypes.py_object(OutOfTime))
-            wait = 0.05
 
     watchdog = threading.Thread(target=ring, daemon=True)
     watchdog.start()

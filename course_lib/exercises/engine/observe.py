@@ -27,11 +27,18 @@ class Case:
 
     def build(self, namespace: dict[str, object]) -> tuple[tuple, dict]:
         """Evaluate the text, seeded, into (positional arguments, keyword arguments)."""
-        torch.manual_seed(0)
-        np.random.seed(0)
-        random.seed(0)
+        _seed_all()
         scope = {**namespace, "torch": torch, "_collect": lambda *args, **kwargs: (args, kwargs)}
         return eval(f"_collect({self.text})", scope)
+
+
+def _seed_all() -> None:
+    """As `torch.manual_seed(0)` and its siblings do, without the stack trace that it formats each time (0.1–0.4 ms)."""
+    torch.default_generator.manual_seed(0)
+    if torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(0)
+    np.random.seed(0)
+    random.seed(0)
 
 
 def case(text: str, label: str = "") -> Case:
