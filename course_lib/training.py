@@ -1,0 +1,301 @@
+"""The training loop: forward, loss, backward, step; and a run that goes wrong stops with a sentence that says where."""
+import math
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm
+from torch.optim import Optimizer
+from tqdm import tqdm
+
+from course_lib.checked import checked, describe
+from course_lib.schedules import Schedule
+
+Batch = tuple[Tensor, Tensor]
+
+
+@dataclass
+class History:
+    """What a run recorded: four lists with one number for each step.
+
+    `losses` and `grad_norms` are of the weights before the step; a gradient norm is the one before clipping.
+    `learning_rates` are those of the optimizer's first group, the schedule included. Two histories are equal if all
+    their numbers are, to the bit.
+    """
+
+    steps: list[int] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
+    grad_norms: list[float] = field(default_factory=list)
+    learning_rates: list[float] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __repr__(self) -> str:
+        if not self.steps:
+            return "History of 0 steps"
+        return f"History of {len(self)} steps: loss {self.losses[0]:.3g} to {self.losses[-1]:.3g}"
+
+    @checked
+    def record(self, step: int, loss: float, grad_norm: float, learning_rate: float) -> None:
+        """Add one step."""
+        self.steps.append(step)
+        self.losses.append(loss)
+        self.grad_norms.append(grad_norm)
+        self.learning_rates.append(learning_rate)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """The four lists as tensors (8 bytes a number, so that nothing is rounded), for a checkpoint."""
+        kinds = {"steps": torch.int64}
+        return {
+            one.name: torch.tensor(getattr(self, one.name), dtype=kinds.get(one.name, torch.float64))
+            for one in fields(self)
+        }
+
+    @checked
+    def load_state_dict(self, state: dict) -> None:
+        """Take over what `state_dict` returned."""
+        for one in fields(self):
+            setattr(self, one.name, state[one.name].tolist())
+
+
+class TrainingDiverged(ArithmeticError):
+    """A step had a loss or a gradient norm that is inf or NaN. The weights are those before this step.
+
+    `step`, `loss` and `grad_norm` say what came, `history` holds the steps before. Gradients are left as they came,
+    so that you can look for the parameter where it began.
+    """
+
+    @checked
+    def __init__(self, step: int, loss: float, grad_norm: float, history: History) -> None:
+        super().__init__(
+            f"training diverged at step {step}: loss {loss:.3g}, gradient norm {grad_norm:.3g}; "
+            "the weights are still those before this step."
+        )
+        self.step, self.loss, self.grad_norm, self.history = step, loss, grad_norm, history
+
+
+class _Plain:
+    """Training in the dtype that the model has: what a recipe for mixed precision replaces."""
+
+    skips_overflow = False
+
+    def prepare(self, model: nn.Module, optimizer: Optimizer) -> None:
+        self.optimizer = optimizer
+
+    def autocast(self, device: torch.device) -> AbstractContextManager:
+        return nullcontext()
+
+    def backward(self, loss: Tensor) -> None:
+        loss.backward()
+
+    def unscale(self) -> None: ...
+
+    def step(self) -> bool:
+        self.optimizer.step()
+        return True
+
+    def zero_grad(self) -> None:
+        self.optimizer.zero_grad(set_to_none=True)
+
+    def state_dict(self) -> dict:
+        return {}
+
+    def load_state_dict(self, state: dict) -> None: ...
+
+
+@checked
+def train(
+    model: nn.Module,
+    get_batch: Callable[[], Batch],
+    optimizer: Optimizer,
+    num_train_steps: int,
+    *,
+    loss: Callable[[Tensor, Tensor], Tensor] = F.mse_loss,
+    schedule: Schedule | None = None,
+    max_grad_norm: float | None = None,
+    precision: object = None,
+    progress: bool | None = None,
+    start_step: int = 0,
+    after_step: Callable[[int, float], object] | None = None,
+    checkpoint_directory: str | Path | None = None,
+    checkpoint_every: int | None = None,
+    sampler: object = None,
+) -> History:
+    """Train `model`, in training mode, with steps `start_step` to `num_train_steps` − 1, and return what was recorded.
+
+    A step draws (x, y) from `get_batch()`, computes loss(model(x), y), goes backward, and lets `optimizer` change the
+    weights. `schedule` says for each step which share of each group's learning rate is taken; between steps the
+    optimizer has its own one. Gradients whose norm, over all parameters of the optimizer, is above `max_grad_norm` are
+    scaled down to it. `precision` is a recipe for mixed precision (see course_lib.precision); None trains in the dtype
+    that the model has. `after_step(step, loss)` is called after each step.
+
+    Raises TrainingDiverged for a loss or a gradient norm that is not finite, before the weights are touched; in a
+    recipe that skips overflowing steps, for the loss alone.
+
+    With `checkpoint_directory` a run goes on where the newest good checkpoint there ends: model, optimizer, random
+    generators, `sampler`, recipe and history are restored, so that the history returned is the whole one, and to the
+    bit what it would be without the break. A checkpoint is written every `checkpoint_every` steps and after the last.
+
+    `progress` shows a bar; None shows one in a terminal and in a notebook that somebody has open.
+    """
+    _require_valid(num_train_steps, start_step, max_grad_norm, checkpoint_directory, checkpoint_every)
+    precision = _Plain() if precision is None else precision
+    precision.prepare(model, optimizer)
+    history = History()
+    if checkpoint_directory is not None:
+        saver = _Saver(Path(checkpoint_directory), model, optimizer, sampler, precision, history)
+        start_step = saver.resume(num_train_steps, start_step)
+    loop = _Loop(model, get_batch, optimizer, loss, schedule, max_grad_norm, precision, history)
+    model.train()
+    with _bar(start_step, num_train_steps, progress) as bar:
+        for step in bar:
+            value = loop.step(step)
+            bar.set_postfix_str(f"loss {value:.3g}", refresh=False)
+            if after_step is not None:
+                after_step(step, value)
+            done = step + 1
+            due = done == num_train_steps or (checkpoint_every is not None and done % checkpoint_every == 0)
+            if checkpoint_directory is not None and due:  # after after_step, which may have changed something
+                saver.save(done)
+    return history
+
+
+@dataclass
+class _Loop:
+    model: nn.Module
+    get_batch: Callable[[], Batch]
+    optimizer: Optimizer
+    loss: Callable[[Tensor, Tensor], Tensor]
+    schedule: Schedule | None
+    max_grad_norm: float | None
+    precision: object
+    history: History
+
+    def step(self, step: int) -> float:
+        """One step; returns its loss. Until loss and gradient norm are known, nothing but gradients is changed."""
+        x, y = _batch(self.get_batch)
+        self.precision.zero_grad()
+        with self.precision.autocast(y.device):
+            loss = self.loss(self.model(x), y)
+        _require_scalar(loss)
+        self.precision.backward(loss)
+        self.precision.unscale()
+        norm = _gradient_norm(self.optimizer)
+        value, grad_norm = float(loss.detach()), float(norm)
+        if not math.isfinite(value) or not (math.isfinite(grad_norm) or self.precision.skips_overflow):
+            raise TrainingDiverged(step, value, grad_norm, self.history)
+        if self.max_grad_norm is not None and math.isfinite(grad_norm):
+            clip_grads_with_norm_(_parameters(self.optimizer), self.max_grad_norm, norm)
+        with _scaled_rates(self.optimizer, 1.0 if self.schedule is None else self.schedule(step)):
+            self.history.record(step, value, grad_norm, float(self.optimizer.param_groups[0]["lr"]))
+            self.precision.step()
+        return value
+
+
+def _batch(get_batch: Callable[[], Batch]) -> Batch:
+    batch = get_batch()
+    if not (isinstance(batch, tuple | list) and len(batch) == 2 and all(isinstance(one, Tensor) for one in batch)):
+        raise TypeError(f"train(): get_batch() returned {describe(batch)}; a pair of tensors, x and y, is asked for.")
+    return batch[0], batch[1]
+
+
+def _parameters(optimizer: Optimizer) -> list[Tensor]:
+    return [p for group in optimizer.param_groups for p in group["params"]]
+
+
+def _gradient_norm(optimizer: Optimizer) -> Tensor:
+    gradients = [p.grad for p in _parameters(optimizer) if p.grad is not None]
+    if not gradients:
+        wanted = "an optimizer of the model's own parameters is asked for"
+        raise ValueError(f"train(): no parameter of the optimizer got a gradient; {wanted}.")
+    return get_total_norm(gradients)
+
+
+@contextmanager
+def _scaled_rates(optimizer: Optimizer, share: float) -> Iterator[None]:
+    """For one step each group's learning rate is `share` of what it is otherwise.
+
+    It is put back after each step, so that a checkpoint never holds a scaled one, which would be scaled again.
+    """
+    rates = [group["lr"] for group in optimizer.param_groups]
+    try:
+        for group, rate in zip(optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate * share
+        yield
+    finally:
+        for group, rate in zip(optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate
+
+
+@dataclass
+class _Saver:
+    """Writes all that a run needs to go on, and reads it back."""
+
+    directory: Path
+    model: nn.Module
+    optimizer: Optimizer
+    sampler: object
+    precision: object
+    history: History
+
+    def save(self, step: int) -> None:
+        from course_lib.checkpoint import checkpoint_path, save_checkpoint
+
+        self.directory.mkdir(parents=True, exist_ok=True)
+        extra = {"history": self.history.state_dict(), "precision": self.precision.state_dict()}
+        path = checkpoint_path(self.directory, step)
+        save_checkpoint(path, self.model, self.optimizer, step, sampler=self.sampler, extra=extra)
+
+    def resume(self, num_train_steps: int, start_step: int) -> int:
+        """Restore the newest good checkpoint, and return the step that comes next."""
+        from course_lib.checkpoint import latest_checkpoint, load_checkpoint
+
+        newest = latest_checkpoint(self.directory)
+        if newest is None:
+            return start_step
+        loaded = load_checkpoint(newest, self.model, self.optimizer, sampler=self.sampler)
+        if loaded.step > num_train_steps:
+            came = f"num_train_steps is {num_train_steps}, but {newest.name} is of step {loaded.step}"
+            raise ValueError(f"train(): {came}; at least that many, or another directory, is asked for.")
+        self.history.load_state_dict(loaded.extra["history"])
+        self.precision.load_state_dict(loaded.extra["precision"])
+        return loaded.step
+
+
+def _bar(start: int, stop: int, progress: bool | None) -> tqdm:
+    shown = _somebody_looks_on() if progress is None else progress
+    return tqdm(range(start, stop), initial=start, total=stop, unit="step", leave=False, disable=not shown)
+
+
+def _somebody_looks_on() -> bool:
+    """A terminal, or a notebook that is open: JupyterLab's kernels know its name, those of nbval and nbconvert none."""
+    if os.environ.get("CI") or os.environ.get("PYTEST_CURRENT_TEST"):
+        return False
+    return bool(os.environ.get("JPY_SESSION_NAME")) or sys.stderr.isatty()
+
+
+def _require_valid(
+    num_train_steps: int, start_step: int, max_grad_norm: float | None, directory: object, every: int | None
+) -> None:
+    if num_train_steps < 0:
+        raise ValueError(f"train(): num_train_steps is {num_train_steps}; at least 0 is asked for.")
+    if not 0 <= start_step <= num_train_steps:
+        raise ValueError(f"train(): start_step is {start_step}; 0 to num_train_steps = {num_train_steps} is asked for.")
+    if max_grad_norm is not None and not 0 < max_grad_norm < math.inf:
+        raise ValueError(f"train(): max_grad_norm is {max_grad_norm}; a finite number above 0, or None, is asked for.")
+    if every is not None and directory is None:
+        raise ValueError("train(): checkpoint_every needs a checkpoint_directory to write to.")
+    if every is not None and every < 1:
+        raise ValueError(f"train(): checkpoint_every is {every}; at least 1, or None, is asked for.")
+
+
+def _require_scalar(loss: object) -> None:
+    if not isinstance(loss, Tensor) or loss.numel() != 1:
+        raise ValueError(f"train(): loss(model(x), y) is {describe(loss)}; a tensor with one element is asked for.")

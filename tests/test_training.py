@@ -1,0 +1,285 @@
+"""`train` against a loop by hand, its sentences when a run goes wrong, and runs that go on where others broke off."""
+import copy
+import math
+import re
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.optim.lr_scheduler import LambdaLR
+
+from course_lib.modules import Cruncher
+from course_lib.optim import SGD, AdamW
+from course_lib.schedules import cosine, warmup
+from course_lib.training import History, TrainingDiverged, train
+
+DIM = 8
+
+
+def linear_batches(batch_size=4, seed=0):
+    """Batches of a known linear function, from a generator of their own."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def get_batch():
+        x = torch.randn(batch_size, DIM, generator=generator)
+        return x, x @ torch.arange(float(DIM))
+
+    return get_batch
+
+
+def cruncher(num_layers=1, seed=0):
+    return Cruncher(DIM, num_layers, generator=torch.Generator().manual_seed(seed))
+
+
+def run(steps=30, num_layers=1, lr=1e-3, seed=0, make=SGD, **options):
+    model = cruncher(num_layers, seed)
+    return train(model, linear_batches(seed=seed), make(model.parameters(), lr=lr), steps, **options), model
+
+
+def by_hand(steps, make, schedule=None, max_grad_norm=None):
+    model, get_batch, losses, norms, rates = cruncher(), linear_batches(), [], [], []
+    optimizer = make(model.parameters(), lr=0.01)
+    scheduler = LambdaLR(optimizer, schedule or (lambda step: 1.0))
+    for _ in range(steps):
+        x, y = get_batch()
+        optimizer.zero_grad()
+        loss = F.mse_loss(model(x), y)
+        loss.backward()
+        norms.append(nn.utils.clip_grad_norm_(model.parameters(), max_grad_norm or math.inf).item())
+        losses.append(loss.item())
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        scheduler.step()
+    return History([*range(steps)], losses, norms, rates), model
+
+
+@pytest.mark.parametrize("make", [SGD, AdamW, torch.optim.AdamW])
+@pytest.mark.parametrize("schedule", [None, warmup(5, then=cosine(20, 0.1))])
+@pytest.mark.parametrize("max_grad_norm", [None, 3.0])
+def test_it_is_the_loop_that_one_writes_by_hand(make, schedule, max_grad_norm):
+    history, model = run(25, lr=0.01, make=make, schedule=schedule, max_grad_norm=max_grad_norm)
+    wanted, twin = by_hand(25, make, schedule, max_grad_norm)
+    assert history.losses == wanted.losses and history.grad_norms == wanted.grad_norms
+    assert history.learning_rates == pytest.approx(wanted.learning_rates) and history.steps == wanted.steps
+    assert all(map(torch.equal, model.parameters(), twin.parameters()))
+
+
+def test_it_learns_the_known_function():
+    history, model = run(300, num_layers=0, lr=0.05)
+    assert history.losses[0] > 10 and history.losses[-1] < 1e-6
+    assert torch.allclose(model.final.weight[:, 0], torch.arange(float(DIM)), atol=1e-2)
+    assert repr(history).startswith("History of 300 steps: loss ")
+
+
+def test_runs_repeat_to_the_bit_and_every_setting_reaches_them():
+    first, second = run()[0], run()[0]
+    assert first == second and len(first) == 30
+    for other in ({"num_layers": 0}, {"num_layers": 2}, {"lr": 2e-3}, {"seed": 1}, {"make": AdamW},
+                  {"schedule": cosine(30)}, {"max_grad_norm": 0.1}, {"loss": F.l1_loss}):  # fmt: skip
+        assert run(**other)[0].losses[1:] != first.losses[1:], other
+
+
+def test_between_steps_the_optimizer_has_its_own_rates():
+    model, seen = cruncher(), []
+    groups = [{"params": model.layers.parameters(), "lr": 0.01}, {"params": model.final.parameters(), "lr": 0.001}]
+    optimizer, halves = SGD(groups), lambda step: 0.5
+
+    def look(step, loss):
+        seen.append([group["lr"] for group in optimizer.param_groups])
+
+    history = train(model, linear_batches(), optimizer, 3, schedule=halves, after_step=look)
+    assert seen == [[0.01, 0.001]] * 3 and history.learning_rates == [0.005] * 3
+    twin = cruncher()
+    half = [{"params": twin.layers.parameters(), "lr": 0.005}, {"params": twin.final.parameters(), "lr": 0.0005}]
+    assert train(twin, linear_batches(), SGD(half), 3).losses == history.losses
+
+
+def test_after_step_hears_each_step_and_may_change_the_rate():
+    heard, model = [], cruncher()
+    optimizer = SGD(model.parameters(), lr=0.01)
+
+    def lower(step, loss):
+        heard.append((step, loss))
+        optimizer.param_groups[0]["lr"] /= 2
+
+    history = train(model, linear_batches(), optimizer, 5, start_step=2, after_step=lower)
+    assert heard == [*zip(history.steps, history.losses, strict=True)] and history.steps == [2, 3, 4]
+    assert history.learning_rates == [0.01, 0.005, 0.0025]
+
+
+def test_clipping_limits_the_step_and_leaves_small_gradients_alone():
+    model = cruncher()
+    before = [p.detach().clone() for p in model.parameters()]
+    history = train(model, linear_batches(), SGD(model.parameters(), lr=1.0), 1, max_grad_norm=0.25)
+    moved = [p.detach() - q for p, q in zip(model.parameters(), before, strict=True)]
+    assert nn.utils.get_total_norm(moved).item() == pytest.approx(0.25, rel=1e-4)
+    assert history.grad_norms[0] > 1, "it is recorded as it was before clipping"
+    assert run(max_grad_norm=1e6)[0] == run()[0]
+
+
+def test_it_trains_in_training_mode():
+    model = nn.Sequential(nn.Linear(DIM, 1), nn.Dropout(0.5), nn.Flatten(0)).eval()
+    modes = []
+    model.register_forward_pre_hook(lambda module, x: modes.append(module.training))
+    train(model, linear_batches(), SGD(model.parameters(), lr=1e-3), 2)
+    assert modes == [True, True]
+
+
+# ---------------------------------------------------------------- runs that go wrong
+
+
+class Poison(nn.Module):
+    """A model whose output, or whose gradient, turns into `bad` at one step."""
+
+    def __init__(self, at, bad, where):
+        super().__init__()
+        self.inner, self.at, self.bad, self.where, self.calls = cruncher(), at, bad, where, -1
+
+    def forward(self, x):
+        self.calls += 1
+        out = self.inner(x)
+        if self.calls == self.at and self.where == "loss":
+            return out * self.bad
+        if self.calls == self.at:
+            out.register_hook(lambda g: g * self.bad)
+        return out
+
+
+@pytest.mark.parametrize("where", ["loss", "gradient"])
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("make", [SGD, torch.optim.AdamW])
+def test_a_number_that_is_not_finite_stops_the_run_before_the_weights_are_touched(where, bad, make):
+    model, kept = Poison(7, bad, where), []
+    optimizer = make(model.parameters(), lr=1e-3)
+
+    def keep(step, loss):
+        kept.append(copy.deepcopy((model.state_dict(), optimizer.state_dict())))
+
+    with pytest.raises(TrainingDiverged) as caught:
+        train(model, linear_batches(), optimizer, 20, max_grad_norm=1.0, after_step=keep)
+    error = caught.value
+    assert isinstance(error, ArithmeticError) and error.step == 7 and error.history.steps == [*range(7)]
+    assert str(error) == (
+        f"training diverged at step 7: loss {error.loss:.3g}, gradient norm {error.grad_norm:.3g}; "
+        "the weights are still those before this step."
+    )
+    assert not math.isfinite(error.grad_norm) and math.isfinite(error.loss) == (where == "gradient")
+    assert str(kept[-1]) == str((model.state_dict(), optimizer.state_dict()))
+    assert all(torch.isfinite(p).all() for p in model.parameters()) and len(kept) == 7
+    assert any(not torch.isfinite(p.grad).all() for p in model.parameters()), "gradients are left to be looked at"
+
+
+def test_a_learning_rate_that_is_too_large_stops_the_run():
+    with pytest.raises(TrainingDiverged, match=r"^training diverged at step \d+: loss (inf|nan), gradient norm"):
+        run(300, num_layers=3, lr=0.1)
+
+
+def test_a_recipe_that_skips_overflowing_steps_goes_on_and_others_do_not():
+    def poisoned(skips):
+        model = Poison(3, math.inf, "gradient")
+        before, recipe = copy.deepcopy(model.state_dict()), Skipping()
+        recipe.skips_overflow = skips
+        history = train(model, linear_batches(), SGD(model.parameters(), lr=1e-3), 6, precision=recipe)
+        return history, before, model
+
+    history, before, model = poisoned(True)
+    assert len(history) == 6 and not math.isfinite(history.grad_norms[3])
+    assert all(torch.isfinite(p).all() for p in model.parameters())
+    assert any(not torch.equal(p, before[name]) for name, p in model.state_dict().items())
+    with pytest.raises(TrainingDiverged):
+        poisoned(False)
+
+
+class Skipping:
+    """A stand-in for a recipe with a scaler; it notes what it is asked to do."""
+
+    def __init__(self):
+        self.calls = []
+
+    def prepare(self, model, optimizer):
+        self.optimizer = optimizer
+        self.calls.append("prepare")
+
+    def autocast(self, device):
+        self.calls.append(f"autocast {device}")
+        return torch.autocast("cpu", torch.bfloat16)
+
+    def backward(self, loss):
+        self.calls.append(f"backward {loss.dtype}")
+        (1024 * loss).backward()
+
+    def unscale(self):
+        self.calls.append("unscale")
+        for p in (p for group in self.optimizer.param_groups for p in group["params"]):
+            p.grad /= 1024
+
+    def step(self):
+        self.calls.append("step")
+        gradients = [p.grad for group in self.optimizer.param_groups for p in group["params"]]
+        if all(torch.isfinite(g).all() for g in gradients):
+            self.optimizer.step()
+            return True
+        return False
+
+    def zero_grad(self):
+        self.calls.append("zero_grad")
+        self.optimizer.zero_grad()
+
+
+def test_a_recipe_is_asked_in_order():
+    model, recipe = cruncher(), Skipping()
+    recipe.skips_overflow = True
+    train(model, linear_batches(), SGD(model.parameters(), lr=1e-3), 2, precision=recipe, max_grad_norm=1.0)
+    once = ["zero_grad", "autocast cpu", "backward torch.float32", "unscale", "step"]
+    assert recipe.calls == ["prepare", *once, *once]
+
+
+MODEL = cruncher()
+OPTIMIZER = SGD(MODEL.parameters(), lr=1e-3)
+WRONG = {
+    "train(): num_train_steps is -1; at least 0 is asked for.": (ValueError, {"num_train_steps": -1}),
+    "train(): start_step is 6; 0 to num_train_steps = 5 is asked for.": (ValueError, {"start_step": 6}),
+    "train(): start_step is -1; 0 to num_train_steps = 5 is asked for.": (ValueError, {"start_step": -1}),
+    "train(): max_grad_norm is 0; a finite number above 0, or None, is asked for.": (ValueError, {"max_grad_norm": 0}),
+    "train(): checkpoint_every needs a checkpoint_directory to write to.": (ValueError, {"checkpoint_every": 5}),
+    "train(): model is a function; a Module is asked for.": (TypeError, {"model": lambda x: x}),
+    "train(): schedule is a float (0.1); a function is asked for.": (TypeError, {"schedule": 0.1}),
+    "train(): num_train_steps is a float (5.0); an int is asked for.": (TypeError, {"num_train_steps": 5.0}),
+    "train(): get_batch() returned a tensor of dtype float32 and shape (8,); a pair of tensors, x and y, is asked for.":
+        (TypeError, {"get_batch": lambda: torch.zeros(DIM)}),
+    "train(): loss(model(x), y) is a tensor of dtype float32 and shape (4,); a tensor with one element is asked for.":
+        (ValueError, {"loss": lambda out, y: (out - y) ** 2}),
+    "train(): no parameter of the optimizer got a gradient; an optimizer of the model's own parameters is asked for.":
+        (ValueError, {"optimizer": SGD(cruncher().parameters(), lr=1e-3)}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("sentence", WRONG)
+def test_what_makes_no_sense_gets_one_sentence(sentence):
+    kind, changed = WRONG[sentence]
+    asked = {"model": MODEL, "get_batch": linear_batches(), "optimizer": OPTIMIZER, "num_train_steps": 5, **changed}
+    before = [p.detach().clone() for p in MODEL.parameters()]
+    with pytest.raises(kind, match=f"^{re.escape(sentence)}$"):
+        train(**asked)
+    assert all(map(torch.equal, MODEL.parameters(), before))
+
+
+# ---------------------------------------------------------------- the progress bar
+
+
+@pytest.mark.parametrize(
+    ("environment", "shown"),
+    [({}, False), ({"JPY_SESSION_NAME": "11.ipynb"}, True), ({"JPY_SESSION_NAME": "11.ipynb", "CI": "true"}, False),
+     ({"JPY_SESSION_NAME": "11.ipynb", "PYTEST_CURRENT_TEST": "nbval"}, False)],
+)  # fmt: skip
+def test_a_bar_is_shown_to_whoever_looks_on(environment, shown, monkeypatch, capsys):
+    for name in ("CI", "PYTEST_CURRENT_TEST", "JPY_SESSION_NAME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    run(3)
+    said = capsys.readouterr()
+    assert not said.out and ("0/3" in said.err) == shown == bool(said.err)
+    run(3, progress=not shown)
+    assert bool(capsys.readouterr().err) != shown
