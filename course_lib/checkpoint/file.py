@@ -1,0 +1,101 @@
+"""One file: written beside its target, flushed and renamed; read only after its checksums have been verified."""
+import os
+import re
+import zipfile
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+import torch
+
+FORMAT = "course_lib.checkpoint 1"
+
+
+class CheckpointDamaged(ValueError):
+    """The file is no checkpoint, or not the one that was written."""
+
+
+def write(path: Path, content: dict) -> None:
+    """Write beside `path`, flush, rename, and flush the directory, which is where a rename is written down."""
+    _make_directory(path.parent)
+    if path.is_dir():
+        raise IsADirectoryError(f"save_checkpoint(): path is {path.name!r}, which is a directory; a file is asked for.")
+    partial = path.with_name(f".{path.name}.partial")  # a rename is atomic only within one file system
+    try:
+        with open(partial, "wb") as file:
+            torch.save(content, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    except BaseException as error:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        if cause := _os_error(error):
+            reason = f"{cause.strerror or cause}; what was saved before is untouched"
+            message = f"save_checkpoint(): {path.name} could not be written: {reason}."
+            raise OSError(cause.errno, message, str(path)) from None
+        raise
+    _flush_directory(path.parent)
+
+
+def _os_error(error: BaseException | None) -> OSError | None:
+    """The OSError that stopped torch.save, which reports it as a RuntimeError about positions."""
+    while error is not None and not isinstance(error, OSError):
+        error = error.__cause__ or error.__context__
+    return error
+
+
+def _make_directory(directory: Path) -> None:
+    if not directory.is_dir():
+        _make_directory(directory.parent)
+        directory.mkdir(exist_ok=True)
+        _flush_directory(directory.parent)
+
+
+def _flush_directory(directory: Path) -> None:
+    if os.name == "nt":  # Windows opens no directories
+        return
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read(path: Path, only_look: bool = False) -> dict:
+    """The content of a checkpoint that is whole; tensors on the CPU, only mapped where a look is all that is asked."""
+    with open(path, "rb") as file:  # an OSError here says nothing about the content
+        complaint = _damage(file)
+    if complaint:
+        raise CheckpointDamaged(f"{path.name} {complaint}.")
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True, mmap=only_look)
+    except Exception as error:
+        raise CheckpointDamaged(f"{path.name} {_refusal(error)}.") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise CheckpointDamaged(f"{path.name} is a file of torch.save, but not one that save_checkpoint wrote.")
+    return content
+
+
+def _damage(file: BinaryIO) -> str | None:
+    """What is wrong with the zip. Its checksums cover all that it holds; torch itself verifies none of them."""
+    start = file.read(4)
+    if start != b"PK\3\4":
+        return "is not a checkpoint: it does not begin like one" if start else "is empty"
+    try:
+        with zipfile.ZipFile(file) as archive:
+            if broken := archive.testzip():
+                return f"is damaged: the checksum of {broken} is wrong"
+            if not any(name.endswith("/data.pkl") for name in archive.namelist()):
+                return "is a zip, but not one of torch.save"
+    except Exception as error:  # whatever a reader trips over in a file that is not as it was
+        if str(error) == "File is not a zip file":
+            return "is cut short: the table of contents at its end is missing"
+        return f"is damaged: {str(error).rstrip('.')}"
+    return None
+
+
+def _refusal(error: Exception) -> str:
+    if found := re.search(r"GLOBAL (\S+)", str(error)):
+        return f"was not loaded: it asks for {found[1]}, and loading objects can execute code"
+    return f"cannot be read: {str(error).splitlines()[0].rstrip('.')}"

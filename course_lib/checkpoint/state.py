@@ -1,0 +1,142 @@
+"""What a checkpoint holds: collected so that a file can hold it, held against a run, and put back into it."""
+import random
+from collections import OrderedDict
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from course_lib.checked import describe
+
+_ATOMS = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size)
+_KINDS = "tensors, numbers, strings, lists and dicts can be saved"
+
+
+def storable(value: object, where: str) -> object:
+    """`value` as a file can hold it without pickled objects. NumPy's numbers become Python's."""
+    if type(value) in _ATOMS:
+        return value
+    if isinstance(value, np.number | np.bool_):
+        return value.item()
+    if isinstance(value, Tensor):
+        return _compact(value, where)
+    if type(value) in (list, tuple):
+        return type(value)(storable(one, f"{where}[{number}]") for number, one in enumerate(value))
+    if isinstance(value, dict):
+        kept = {storable(key, f"a key of {where}"): storable(one, f"{where}[{key!r}]") for key, one in value.items()}
+        if not isinstance(value, OrderedDict):
+            return kept
+        ordered = OrderedDict(kept)
+        ordered._metadata = getattr(value, "_metadata", None)  # the versions of a model's modules
+        return ordered
+    raise TypeError(f"save_checkpoint(): {where} is {describe(value)}; {_KINDS}.")
+
+
+def _compact(x: Tensor, where: str) -> Tensor:
+    """x without its history, and without the rest of a larger storage, which torch.save would write as a whole."""
+    if x.is_meta:
+        raise ValueError(f"save_checkpoint(): {where} is on the meta device, where there are no numbers to save.")
+    x = x.detach()
+    if x.layout is torch.strided and x.numel() * x.element_size() < x.untyped_storage().nbytes():
+        return x.clone()
+    return x
+
+
+def signature(model: nn.Module, optimizer: Optimizer) -> dict:
+    """Which optimizer it is, and for each group the names and shapes of its parameters, in their order."""
+    names = {id(p): name for name, p in model.named_parameters()}
+    groups = [group["params"] for group in optimizer.param_groups]
+    described = [[f"{names.get(id(p), 'a tensor')} {tuple(p.shape)}" for p in params] for params in groups]
+    return {"kind": type(optimizer).__name__, "groups": described}
+
+
+def state_of(function: str, name: str, part: object) -> object:
+    """part.state_dict(), or None for None. Raises TypeError for a part that has none."""
+    if part is None:
+        return None
+    if not (hasattr(part, "state_dict") and hasattr(part, "load_state_dict")):
+        raise TypeError(f"{function}(): {name} is {describe(part)}; something with state_dict() is asked for.")
+    return part.state_dict()
+
+
+def generator_states() -> dict:
+    """The states of the generators that all code shares: torch's, on the CPU and the GPUs, NumPy's and Python's."""
+    _, keys, position, has_gauss, gauss = np.random.get_state()
+    version, numbers, python_gauss = random.getstate()
+    return {
+        "torch": torch.get_rng_state(),
+        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else [],
+        "numpy": [torch.from_numpy(keys.astype(np.int64)), position, has_gauss, gauss],
+        "python": [version, torch.tensor(numbers), python_gauss],
+    }
+
+
+def set_generators(states: dict) -> None:
+    """Put the generators where they were; GPUs that are not here are left out."""
+    torch.set_rng_state(states["torch"])
+    for device, state in enumerate(states["cuda"][: torch.cuda.device_count()]):
+        torch.cuda.set_rng_state(state, device)
+    keys, *rest = states["numpy"]
+    np.random.set_state(("MT19937", keys.numpy().astype(np.uint32), *rest))
+    version, numbers, gauss = states["python"]
+    random.setstate((version, tuple(numbers.tolist()), gauss))
+
+
+def require_fitting_model(path: Path, saved: dict, model: nn.Module) -> None:
+    """Raise one sentence if names, shapes or dtypes differ. load_state_dict copies what fits before it complains."""
+    own, complaint = model.state_dict(), None
+    if missing := [name for name in own if name not in saved]:
+        complaint = f"lacks {missing[0]}, which the model has"
+    elif extra := [name for name in saved if name not in own]:
+        complaint = f"holds {extra[0]}, which the model has not"
+    for name, x in own.items() if complaint is None else ():
+        if isinstance(x, Tensor) and x.is_meta:
+            raise ValueError(f"load_checkpoint(): {name} is on the meta device, where no numbers can be put.")
+        if isinstance(x, Tensor) and (saved[name].shape, saved[name].dtype) != (x.shape, x.dtype):
+            complaint = f"holds {name} as {describe(saved[name])}, and the model's is {describe(x)}"
+            break
+    if complaint:
+        raise ValueError(f"load_checkpoint(): {path.name} is another model's: it {complaint}.")
+
+
+def require_fitting_optimizer(path: Path, saved: dict, own: dict) -> None:
+    """Raise one sentence if two signatures differ. torch would hand a parameter what was remembered of another one."""
+    if saved["kind"] != own["kind"]:
+        complaint = f"it was saved with {saved['kind']}, and {own['kind']} is given"
+    elif saved["groups"] == own["groups"]:
+        return
+    elif (was := [*map(len, saved["groups"])]) != (now := [*map(len, own["groups"])]):
+        complaint = f"its groups had {was} parameters, and now they have {now}"
+    else:
+        pairs = zip(chain(*saved["groups"]), chain(*own["groups"]), strict=True)
+        was, now = next(pair for pair in pairs if pair[0] != pair[1])
+        complaint = f"where it had {was}, it now has {now}"
+    raise ValueError(f"load_checkpoint(): {path.name} is another optimizer's: {complaint}.")
+
+
+def load_all(parts: list[tuple[object, object]]) -> None:
+    """Load each part's state; if one of them refuses, all are put back."""
+    before = []
+    try:
+        for part, state in parts:
+            before.append((part, part.state_dict()))
+            part.load_state_dict(state)
+            if isinstance(part, Optimizer):
+                _restore_dtypes(part, state)
+    except BaseException:
+        for part, state in before:
+            part.load_state_dict(state)
+        raise
+
+
+def _restore_dtypes(optimizer: Optimizer, saved: dict) -> None:
+    """torch casts what an optimizer remembers to the parameter's dtype; what was saved in another one comes back so."""
+    params = [p for group in optimizer.param_groups for p in group["params"]]
+    ids = [number for group in saved["param_groups"] for number in group["params"]]
+    for p, number in zip(params, ids, strict=True):
+        for key, value in saved["state"].get(number, {}).items():
+            if isinstance(value, Tensor) and optimizer.state[p][key].dtype != value.dtype:
+                optimizer.state[p][key] = value.to(p.device)
