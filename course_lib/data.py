@@ -20,6 +20,7 @@ from course_lib.devices import as_device
 from course_lib.randomness import make_generator
 
 NPY_MAGIC = b"\x93NUMPY"  # how every .npy begins; what follows is a header, then the numbers
+_CPU = torch.device("cpu")
 _CHUNK = 2**20  # tokens that are converted at a time: writing a file takes little memory, however long it is
 
 
@@ -80,9 +81,9 @@ def get_batch(
     Raises TypeError if tokens are no integers, and ValueError if they are not in one row, if there are fewer than
     sequence_length + 1 of them, if a size is not at least 1, or for a device that is not there.
     """
-    target = as_device("cpu" if device is None else device)
+    target = _CPU if device is None else as_device(device)
     row = _require_tokens("get_batch", tokens, batch_size, sequence_length)
-    drawn_on = "cpu" if generator is None else generator.device
+    drawn_on = _CPU if generator is None else generator.device
     starts = torch.randint(len(row) - sequence_length, (batch_size,), generator=generator, device=drawn_on)
     # Row i of `windows` would be tokens i to i + sequence_length; it is a view, and indexing copies the rows drawn.
     windows = np.lib.stride_tricks.sliding_window_view(row, sequence_length + 1)
@@ -107,7 +108,7 @@ class TokenSampler:
         seed: int,
         device: torch.device | str | None = None,
     ) -> None:
-        self.tokens, self.device = tokens, as_device("cpu" if device is None else device)
+        self.tokens, self.device = tokens, _CPU if device is None else as_device(device)
         self.batch_size, self.sequence_length = batch_size, sequence_length
         _require_tokens("TokenSampler", tokens, batch_size, sequence_length)
         self._generator, self._batches = make_generator(seed, "data"), 0
@@ -200,7 +201,7 @@ def _require_row(function: str, tokens: np.ndarray | Tensor) -> np.ndarray:
         raise TypeError(f"{function}(): tokens is {describe(tokens)}; whole numbers are asked for.")
     if tokens.ndim != 1:
         raise ValueError(f"{function}(): tokens is {describe(tokens)}; one row of tokens is asked for.")
-    return tokens if isinstance(tokens, np.ndarray) else tokens.cpu().numpy()
+    return np.asarray(tokens if isinstance(tokens, np.ndarray) else tokens.cpu())  # no memmap: its views cost more time
 
 
 def _is_whole(dtype: torch.dtype) -> bool:
