@@ -1,0 +1,99 @@
+"""What each of several GPUs has to hold, by how the model is divided among them: arithmetic, no communication.
+
+ZeRO: Rajbhandari et al. 2020, "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models". PyTorch calls
+its third stage FSDP. Tensor parallel: Shoeybi et al. 2019, "Megatron-LM".
+"""
+import math
+from dataclasses import dataclass, fields
+
+from course_lib.checked import checked, describe
+
+
+@dataclass(frozen=True)
+class StateBytes:
+    """Bytes for each parameter, by what they hold; activations are not among them.
+
+    `master` is a float32 copy of weights that are themselves kept in fewer bits; `optimizer` is its state, for AdamW
+    two moments.
+    """
+
+    weights: float
+    gradients: float
+    master: float
+    optimizer: float
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise TypeError(f"StateBytes(): {field.name} is {describe(value)}; a float is asked for.")
+            if not 0 <= value < math.inf:
+                raise ValueError(f"StateBytes(): {field.name} is {value}; a finite number, 0 or more, is asked for.")
+
+    @property
+    def total(self) -> float:
+        """Bytes for each parameter in all."""
+        return self.weights + self.gradients + self.master + self.optimizer
+
+
+# What AdamW needs for each parameter, by precision. The last two differ in whether 16-bit gradients are kept as well.
+RECIPES = {
+    "all float32": StateBytes(weights=4, gradients=4, master=0, optimizer=8),
+    "bf16, no master weights": StateBytes(weights=2, gradients=2, master=0, optimizer=8),
+    "bf16, master weights, float32 gradients": StateBytes(weights=2, gradients=4, master=4, optimizer=8),
+    "bf16, master weights, gradients in both": StateBytes(weights=2, gradients=6, master=4, optimizer=8),
+}
+
+# What is divided among the GPUs; the rest each of them holds whole.
+SHARDINGS = {
+    "replicated": (),
+    "ZeRO-1": ("master", "optimizer"),
+    "ZeRO-2": ("master", "optimizer", "gradients"),
+    "ZeRO-3": ("master", "optimizer", "gradients", "weights"),
+    "tensor parallel": ("master", "optimizer", "gradients", "weights"),
+}
+
+
+@checked
+def sharded(state: StateBytes, sharding: str, num_gpus: int) -> StateBytes:
+    """Bytes for each parameter of the model that one of `num_gpus` GPUs holds.
+
+    `sharding` is one of `SHARDINGS`: "replicated" (plain data parallel), "ZeRO-1", "ZeRO-2", "ZeRO-3", or
+    "tensor parallel", which divides every matrix; that norms and biases stay whole there is left out, they are a
+    thousandth. Raises ValueError for another name and for less than one GPU.
+    """
+    divided = _require_sharding("sharded", sharding)
+    _require_gpus("sharded", num_gpus)
+    parts = {field.name: getattr(state, field.name) for field in fields(state)}
+    return StateBytes(**{name: size / num_gpus if name in divided else size for name, size in parts.items()})
+
+
+@checked
+def step_traffic(parameters: float, sharding: str, num_gpus: int, *, itemsize: int = 2) -> float:
+    """Bytes that each GPU sends in a training step to keep the state in step, gradients and weights in `itemsize`.
+
+    Gradients are added up over all GPUs, and each gets what it needs of the new weights: in a ring that takes
+    2·(n − 1)/n numbers for each parameter. ZeRO-3 gathers weights once more, for backward: 3·(n − 1)/n. (ZeRO, section
+    7.) Tensor parallel sends activations instead, so it is refused here: four sums over all GPUs of batch · sequence ·
+    dim numbers in each block.
+    """
+    _require_sharding("step_traffic", sharding)
+    _require_gpus("step_traffic", num_gpus)
+    if sharding == "tensor parallel":
+        raise ValueError("step_traffic(): sharding is 'tensor parallel', whose traffic depends on the batch.")
+    if not 0 < parameters < math.inf:
+        raise ValueError(f"step_traffic(): parameters is {parameters}; a finite number above 0 is asked for.")
+    rounds = 3 if sharding == "ZeRO-3" else 2
+    return rounds * (num_gpus - 1) / num_gpus * parameters * itemsize
+
+
+def _require_sharding(function: str, sharding: str) -> tuple[str, ...]:
+    if sharding not in SHARDINGS:
+        known = ", ".join(map(repr, SHARDINGS))
+        raise ValueError(f"{function}(): sharding is {sharding!r}; one of {known} is asked for.")
+    return SHARDINGS[sharding]
+
+
+def _require_gpus(function: str, num_gpus: int) -> None:
+    if num_gpus < 1:
+        raise ValueError(f"{function}(): num_gpus is {num_gpus}; at least 1 is asked for.")
