@@ -13,17 +13,16 @@ from course_lib import transformer
 from course_lib.accounting import account
 from course_lib.hardware import get_promised_flop_per_sec
 from course_lib.modules import get_num_parameters
+from course_lib.precision import MasterWeights, ParameterBytes, Precision, StochasticBFloat16
 from course_lib.storage import measure_memory, measure_peak_memory
 from course_lib.transformer import (
     GPT,
     GPT2,
-    RECIPES,
     SHARDINGS,
     Block,
     CausalAttention,
     GPTConfig,
     Parts,
-    StateBytes,
     korthikanti_activations,
     largest_model,
     next_token_loss,
@@ -43,7 +42,7 @@ VARIANTS = {
     "a head of its own, a narrow MLP": dataclasses.replace(SMALL, tied=False, hidden=100),
     "one block, one head": dataclasses.replace(SMALL, depth=1, heads=1, bias=True, tied=False),
 }
-FLOAT32 = RECIPES["all float32"]
+FLOAT32 = Precision().bytes_per_parameter()
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +61,10 @@ def step_of(config, batch, sequence, optimizer=torch.optim.AdamW, dtype=torch.fl
 
     build = (lambda: GPT(config, **options).to(dtype), lambda: tokens_of(config, batch, sequence))
     return account(*build, loss, optimizer)
+
+
+def plan_in_float32(batch=1, sequence=None, **options):
+    return transformer_memory(SMALL, batch, sequence, bytes_per_parameter=FLOAT32, itemsize=4, **options)
 
 
 # ------------------------------------------------------------------------------------------------- published numbers
@@ -106,7 +109,9 @@ def test_the_lectures_days():
 
 
 def test_the_lectures_largest_models():
-    fits = {state.total: f"{largest_model(8, 80e9, state, 'ZeRO-3') / 1e9:.1f}" for state in RECIPES.values()}
+    recipes = Precision(), StochasticBFloat16(), MasterWeights(), MasterWeights("bfloat16")
+    costs = [recipe.bytes_per_parameter() for recipe in recipes]
+    fits = {cost.total: f"{largest_model(8, 80e9, cost, 'ZeRO-3') / 1e9:.1f}" for cost in costs}
     assert fits == {16: "40.0", 12: "53.3", 18: "35.6", 20: "32.0"}
     assert largest_model(8, 80e9, FLOAT32, "replicated") == 5.0e9
     assert largest_model(8, 80e9, FLOAT32, "ZeRO-3", reserved_bytes=20e9) == 30.0e9
@@ -173,7 +178,7 @@ def test_a_real_step_on_the_cpu_takes_what_the_formulas_say():
 
     logits = batch * length * SMALL.vocabulary * 4
     assert measure_peak_memory(step, "cpu") == activations + 2 * logits + loss_itself
-    planned = transformer_memory(SMALL, batch, length, state=FLOAT32, itemsize=4)
+    planned = plan_in_float32(batch, length)
     assert planned.total == 16 * number + activations + given
     assert list(planned.values())[:4] == [4 * number, 4 * number, 0, 8 * number]
 
@@ -247,13 +252,13 @@ def test_a_tied_head_is_one_tensor_and_a_generator_decides_the_weights():
 
 
 def test_what_each_zero_stage_divides():
-    state = StateBytes(weights=2, gradients=2, master=4, optimizer=8)
-    held = {name: sharded(state, name, 64).total for name in SHARDINGS}
+    cost = ParameterBytes(weights=2, gradients=2, master=4, state=8, assumes="as in the ZeRO paper")
+    held = {name: sharded(cost, name, 64).total for name in SHARDINGS}
     # The ZeRO paper, figure 1: a 7.5-billion-parameter model on 64 GPUs takes 120, 31.4, 16.6 and 1.9 GB.
     assert {name: round(7.5 * size, 1) for name, size in held.items()} == {
         "replicated": 120, "ZeRO-1": 31.4, "ZeRO-2": 16.6, "ZeRO-3": 1.9, "tensor parallel": 1.9,
     }  # fmt: skip
-    assert all(sharded(state, name, 1) == state for name in SHARDINGS)
+    assert all(sharded(cost, name, 1) == cost for name in SHARDINGS)
 
 
 def test_traffic_is_one_and_a_half_times_as_much_where_weights_are_divided():
@@ -264,9 +269,9 @@ def test_traffic_is_one_and_a_half_times_as_much_where_weights_are_divided():
 
 def test_a_plan_shards_the_state_and_not_the_activations():
     config = GPT2["355M"]
-    whole = transformer_memory(config, 4, state=FLOAT32, itemsize=2, recompute=True)
+    whole = transformer_memory(config, 4, bytes_per_parameter=FLOAT32, itemsize=2, recompute=True)
     eighth = transformer_memory(
-        config, 4, state=FLOAT32, itemsize=2, recompute=True, sharding="ZeRO-3", num_gpus=8
+        config, 4, bytes_per_parameter=FLOAT32, itemsize=2, recompute=True, sharding="ZeRO-3", num_gpus=8
     )
     assert sum(list(eighth.values())[:4]) * 8 == sum(list(whole.values())[:4]) == 16 * 354_551_808
     assert list(eighth.values())[4:] == list(whole.values())[4:]
@@ -305,8 +310,7 @@ def test_parts_add_up_and_display_themselves():
         (lambda: largest_model(8, 80e9, FLOAT32, "ZeRO-3", reserved_bytes=80e9), "reserved_bytes is 80000000000.0"),
         (lambda: sharded(FLOAT32, "ZeRO-1", 0), "num_gpus is 0"),
         (lambda: step_traffic(1e9, "tensor parallel", 8), "traffic depends on the batch"),
-        (lambda: transformer_memory(SMALL, 1, state=FLOAT32, itemsize=4, sharding="tensor parallel"), "activations"),
-        (lambda: StateBytes(-1, 4, 0, 8), "weights is -1; a finite number"),
+        (lambda: plan_in_float32(sharding="tensor parallel"), "which divides activations as well"),
         (lambda: Parts({"a": 1}, "bytes").share("b"), "there is no part 'b'; there are a"),
     ],
 )
@@ -316,7 +320,7 @@ def test_what_cannot_be_is_refused_in_one_sentence(call, said):
 
 
 def test_sizes_and_bytes_of_another_type_are_refused():
-    for call in (lambda: GPTConfig(10, 8, 12.0, 1, 3), lambda: StateBytes("4", 4, 0, 8), lambda: Block(8, 2, 2.5)):
+    for call in (lambda: GPTConfig(10, 8, 12.0, 1, 3), lambda: Block(8, 2, 2.5)):
         with pytest.raises(TypeError, match="asked for"):
             call()
     with pytest.raises(TypeError, match="Float"):

@@ -15,18 +15,16 @@ from course_lib.transformer.formulas import (
 from course_lib.transformer.model import GPT, GPT2, Block, CausalAttention, GPTConfig, next_token_loss
 from course_lib.transformer.parts import Parts
 from course_lib.transformer.planning import largest_model, training_days, transformer_memory
-from course_lib.transformer.sharding import RECIPES, SHARDINGS, StateBytes, sharded, step_traffic
+from course_lib.transformer.sharding import SHARDINGS, sharded, step_traffic
 
 __all__ = [
     "GPT",
     "GPT2",
-    "RECIPES",
     "SHARDINGS",
     "Block",
     "CausalAttention",
     "GPTConfig",
     "Parts",
-    "StateBytes",
     "korthikanti_activations",
     "largest_model",
     "next_token_loss",

@@ -2,10 +2,11 @@
 import math
 
 from course_lib.checked import checked
+from course_lib.precision import ParameterBytes
 from course_lib.transformer.formulas import transformer_activations, transformer_parameters
 from course_lib.transformer.model import GPTConfig
 from course_lib.transformer.parts import Parts
-from course_lib.transformer.sharding import StateBytes, sharded
+from course_lib.transformer.sharding import sharded
 
 SECONDS_PER_DAY = 24 * 60 * 60
 
@@ -41,12 +42,17 @@ def training_days(
 
 @checked
 def largest_model(
-    num_gpus: int, memory_bytes: float, state: StateBytes, sharding: str, *, reserved_bytes: float = 0
+    num_gpus: int,
+    memory_bytes: float,
+    bytes_per_parameter: ParameterBytes,
+    sharding: str,
+    *,
+    reserved_bytes: float = 0,
 ) -> float:
     """Parameters of the largest model whose weights, gradients and optimizer state fit.
 
     `memory_bytes` is the memory of one GPU, of which `reserved_bytes` are kept free for activations and whatever else
-    needs room; `state` says what a parameter takes and `sharding` what is divided (see `sharded`).
+    needs room; `bytes_per_parameter` is a recipe's, and `sharding` says what of it is divided (see `sharded`).
 
     Eight H100s of 80e9 bytes hold 40.0e9 parameters of 16 bytes each with nothing reserved and everything sharded, and
     5.0e9 if each GPU has its own copy. Raises ValueError for what is not a finite number above 0.
@@ -55,7 +61,7 @@ def largest_model(
     if not 0 <= reserved_bytes < memory_bytes:
         came = f"reserved_bytes is {reserved_bytes}"
         raise ValueError(f"largest_model(): {came}; at least 0 and less than memory_bytes is asked for.")
-    return (memory_bytes - reserved_bytes) / sharded(state, sharding, num_gpus).total
+    return (memory_bytes - reserved_bytes) / sharded(bytes_per_parameter, sharding, num_gpus).total
 
 
 @checked
@@ -64,7 +70,7 @@ def transformer_memory(
     batch: int,
     sequence: int | None = None,
     *,
-    state: StateBytes,
+    bytes_per_parameter: ParameterBytes,
     itemsize: int,
     recompute: bool = False,
     sharding: str = "replicated",
@@ -72,21 +78,22 @@ def transformer_memory(
 ) -> Parts:
     """Bytes that training takes on each GPU, by part; `batch` and `sequence` are what one GPU works on at a time.
 
-    `state` gives the bytes for each parameter, `itemsize` those of an activation. Their sum is what to plan with; it is
-    not the peak. Where activations outweigh gradients the peak is at the beginning of backward: gradients are not there
-    yet, but twice as much again as the logits is, for their own gradients. `course_lib.accounting` finds it exactly.
+    `bytes_per_parameter` is a recipe's (`course_lib.precision`), `itemsize` is bytes of an activation. The sum is what
+    to plan with; it is not the peak. Where activations outweigh gradients the peak is at the beginning of backward:
+    gradients are not there yet, but twice as much again as the logits is, for their own. `course_lib.accounting` finds
+    it exactly.
 
     Tensor parallel is refused, as it divides activations, too: see `korthikanti_activations`.
     """
     if sharding == "tensor parallel":
         raise ValueError("transformer_memory(): sharding is 'tensor parallel', which divides activations as well.")
-    each, parameters = sharded(state, sharding, num_gpus), transformer_parameters(config).total
+    each, parameters = sharded(bytes_per_parameter, sharding, num_gpus), transformer_parameters(config).total
     activations = transformer_activations(config, batch, sequence, itemsize=itemsize, recompute=recompute)
     parts = {
         "weights": parameters * each.weights,
         "gradients": parameters * each.gradients,
         "master weights": parameters * each.master,
-        "optimizer state": parameters * each.optimizer,
+        "optimizer state": parameters * each.state,
         "activations of the blocks": activations.total - activations["head"],
         "logits and loss": activations["head"],
     }

@@ -4,68 +4,34 @@ ZeRO: Rajbhandari et al. 2020, "ZeRO: Memory Optimizations Toward Training Trill
 its third stage FSDP. Tensor parallel: Shoeybi et al. 2019, "Megatron-LM".
 """
 import math
-from dataclasses import dataclass, fields
+from dataclasses import replace
 
-from course_lib.checked import checked, describe
-
-
-@dataclass(frozen=True)
-class StateBytes:
-    """Bytes for each parameter, by what they hold; activations are not among them.
-
-    `master` is a float32 copy of weights that are themselves kept in fewer bits; `optimizer` is its state, for AdamW
-    two moments.
-    """
-
-    weights: float
-    gradients: float
-    master: float
-    optimizer: float
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise TypeError(f"StateBytes(): {field.name} is {describe(value)}; a float is asked for.")
-            if not 0 <= value < math.inf:
-                raise ValueError(f"StateBytes(): {field.name} is {value}; a finite number, 0 or more, is asked for.")
-
-    @property
-    def total(self) -> float:
-        """Bytes for each parameter in all."""
-        return self.weights + self.gradients + self.master + self.optimizer
-
-
-# What AdamW needs for each parameter, by precision. The last two differ in whether 16-bit gradients are kept as well.
-RECIPES = {
-    "all float32": StateBytes(weights=4, gradients=4, master=0, optimizer=8),
-    "bf16, no master weights": StateBytes(weights=2, gradients=2, master=0, optimizer=8),
-    "bf16, master weights, float32 gradients": StateBytes(weights=2, gradients=4, master=4, optimizer=8),
-    "bf16, master weights, gradients in both": StateBytes(weights=2, gradients=6, master=4, optimizer=8),
-}
+from course_lib.checked import checked
+from course_lib.precision import ParameterBytes
 
 # What is divided among the GPUs; the rest each of them holds whole.
 SHARDINGS = {
     "replicated": (),
-    "ZeRO-1": ("master", "optimizer"),
-    "ZeRO-2": ("master", "optimizer", "gradients"),
-    "ZeRO-3": ("master", "optimizer", "gradients", "weights"),
-    "tensor parallel": ("master", "optimizer", "gradients", "weights"),
+    "ZeRO-1": ("master", "state"),
+    "ZeRO-2": ("master", "state", "gradients"),
+    "ZeRO-3": ("master", "state", "gradients", "weights"),
+    "tensor parallel": ("master", "state", "gradients", "weights"),
 }
 
 
 @checked
-def sharded(state: StateBytes, sharding: str, num_gpus: int) -> StateBytes:
+def sharded(bytes_per_parameter: ParameterBytes, sharding: str, num_gpus: int) -> ParameterBytes:
     """Bytes for each parameter of the model that one of `num_gpus` GPUs holds.
 
-    `sharding` is one of `SHARDINGS`: "replicated" (plain data parallel), "ZeRO-1", "ZeRO-2", "ZeRO-3", or
-    "tensor parallel", which divides every matrix; that norms and biases stay whole there is left out, they are a
-    thousandth. Raises ValueError for another name and for less than one GPU.
+    `bytes_per_parameter` is what a recipe costs (`course_lib.precision`). `sharding` is one of `SHARDINGS`:
+    "replicated" (plain data parallel), "ZeRO-1", "ZeRO-2", "ZeRO-3", or "tensor parallel", which divides every matrix;
+    that norms and biases stay whole there is left out, they are a thousandth. Raises ValueError for another name and
+    for less than one GPU.
     """
     divided = _require_sharding("sharded", sharding)
     _require_gpus("sharded", num_gpus)
-    parts = {field.name: getattr(state, field.name) for field in fields(state)}
-    return StateBytes(**{name: size / num_gpus if name in divided else size for name, size in parts.items()})
+    each = {name: size / num_gpus for name, size in bytes_per_parameter.parts.items() if name in divided}
+    return replace(bytes_per_parameter, **each)
 
 
 @checked
