@@ -3,7 +3,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
@@ -15,6 +15,8 @@ from torch.optim import Optimizer
 from tqdm import tqdm
 
 from course_lib.checked import checked, describe
+from course_lib.checkpoint import checkpoint_path, latest_checkpoint, load_checkpoint, save_checkpoint
+from course_lib.precision import Precision
 from course_lib.schedules import Schedule
 
 Batch = tuple[Tensor, Tensor]
@@ -41,14 +43,6 @@ class History:
         if not self.steps:
             return "History of 0 steps"
         return f"History of {len(self)} steps: loss {self.losses[0]:.3g} to {self.losses[-1]:.3g}"
-
-    @checked
-    def record(self, step: int, loss: float, grad_norm: float, learning_rate: float) -> None:
-        """Add one step."""
-        self.steps.append(step)
-        self.losses.append(loss)
-        self.grad_norms.append(grad_norm)
-        self.learning_rates.append(learning_rate)
 
     def state_dict(self) -> dict[str, Tensor]:
         """The four lists as tensors (8 bytes a number, so that nothing is rounded), for a checkpoint."""
@@ -81,35 +75,6 @@ class TrainingDiverged(ArithmeticError):
         self.step, self.loss, self.grad_norm, self.history = step, loss, grad_norm, history
 
 
-class _Plain:
-    """Training in the dtype that the model has: what a recipe for mixed precision replaces."""
-
-    skips_overflow = False
-
-    def prepare(self, model: nn.Module, optimizer: Optimizer) -> None:
-        self.optimizer = optimizer
-
-    def autocast(self, device: torch.device) -> AbstractContextManager:
-        return nullcontext()
-
-    def backward(self, loss: Tensor) -> None:
-        loss.backward()
-
-    def unscale(self) -> None: ...
-
-    def step(self) -> bool:
-        self.optimizer.step()
-        return True
-
-    def zero_grad(self) -> None:
-        self.optimizer.zero_grad(set_to_none=True)
-
-    def state_dict(self) -> dict:
-        return {}
-
-    def load_state_dict(self, state: dict) -> None: ...
-
-
 @checked
 def train(
     model: nn.Module,
@@ -120,7 +85,7 @@ def train(
     loss: Callable[[Tensor, Tensor], Tensor] = F.mse_loss,
     schedule: Schedule | None = None,
     max_grad_norm: float | None = None,
-    precision: object = None,
+    precision: Precision | None = None,
     progress: bool | None = None,
     start_step: int = 0,
     after_step: Callable[[int, float], object] | None = None,
@@ -133,8 +98,8 @@ def train(
     A step draws (x, y) from `get_batch()`, computes loss(model(x), y), goes backward, and lets `optimizer` change the
     weights. `schedule` says for each step which share of each group's learning rate is taken; between steps the
     optimizer has its own one. Gradients whose norm, over all parameters of the optimizer, is above `max_grad_norm` are
-    scaled down to it. `precision` is a recipe for mixed precision (see course_lib.precision); None trains in the dtype
-    that the model has. `after_step(step, loss)` is called after each step.
+    scaled down to it. `precision` is a recipe of course_lib.precision; None is the one that leaves all as it is.
+    `after_step(step, loss)` is called after each step.
 
     Raises TrainingDiverged for a loss or a gradient norm that is not finite, before the weights are touched; in a
     recipe that skips overflowing steps, for the loss alone.
@@ -146,7 +111,7 @@ def train(
     `progress` shows a bar; None shows one in a terminal and in a notebook that somebody has open.
     """
     _require_valid(num_train_steps, start_step, max_grad_norm, checkpoint_directory, checkpoint_every)
-    precision = _Plain() if precision is None else precision
+    precision = Precision() if precision is None else precision
     precision.prepare(model, optimizer)
     history = History()
     if checkpoint_directory is not None:
@@ -175,7 +140,7 @@ class _Loop:
     loss: Callable[[Tensor, Tensor], Tensor]
     schedule: Schedule | None
     max_grad_norm: float | None
-    precision: object
+    precision: Precision
     history: History
 
     def step(self, step: int) -> float:
@@ -194,9 +159,15 @@ class _Loop:
         if self.max_grad_norm is not None and math.isfinite(grad_norm):
             clip_grads_with_norm_(_parameters(self.optimizer), self.max_grad_norm, norm)
         with _scaled_rates(self.optimizer, 1.0 if self.schedule is None else self.schedule(step)):
-            self.history.record(step, value, grad_norm, float(self.optimizer.param_groups[0]["lr"]))
+            self._record(step, value, grad_norm)
             self.precision.step()
         return value
+
+    def _record(self, step: int, loss: float, grad_norm: float) -> None:
+        self.history.steps.append(step)
+        self.history.losses.append(loss)
+        self.history.grad_norms.append(grad_norm)
+        self.history.learning_rates.append(float(self.optimizer.param_groups[0]["lr"]))
 
 
 def _batch(get_batch: Callable[[], Batch]) -> Batch:
@@ -242,28 +213,25 @@ class _Saver:
     model: nn.Module
     optimizer: Optimizer
     sampler: object
-    precision: object
+    precision: Precision
     history: History
 
     def save(self, step: int) -> None:
-        from course_lib.checkpoint import checkpoint_path, save_checkpoint
-
-        self.directory.mkdir(parents=True, exist_ok=True)
         extra = {"history": self.history.state_dict(), "precision": self.precision.state_dict()}
         path = checkpoint_path(self.directory, step)
         save_checkpoint(path, self.model, self.optimizer, step, sampler=self.sampler, extra=extra)
 
     def resume(self, num_train_steps: int, start_step: int) -> int:
         """Restore the newest good checkpoint, and return the step that comes next."""
-        from course_lib.checkpoint import latest_checkpoint, load_checkpoint
-
         newest = latest_checkpoint(self.directory)
         if newest is None:
             return start_step
+        if newest.name > checkpoint_path(self.directory, num_train_steps).name:
+            came = f"num_train_steps is {num_train_steps}, and {newest.name} is there already"
+            raise ValueError(f"train(): {came}; more steps, or another checkpoint_directory, are asked for.")
         loaded = load_checkpoint(newest, self.model, self.optimizer, sampler=self.sampler)
-        if loaded.step > num_train_steps:
-            came = f"num_train_steps is {num_train_steps}, but {newest.name} is of step {loaded.step}"
-            raise ValueError(f"train(): {came}; at least that many, or another directory, is asked for.")
+        if not isinstance(loaded.extra, dict) or not {"history", "precision"} <= loaded.extra.keys():
+            raise ValueError(f"train(): {newest.name} is no checkpoint of train(); another directory is asked for.")
         self.history.load_state_dict(loaded.extra["history"])
         self.precision.load_state_dict(loaded.extra["precision"])
         return loaded.step

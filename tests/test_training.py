@@ -1,5 +1,6 @@
 """`train` against a loop by hand, its sentences when a run goes wrong, and runs that go on where others broke off."""
 import copy
+import itertools
 import math
 import re
 
@@ -9,8 +10,11 @@ import torch.nn.functional as F
 from torch import nn
 from torch.optim.lr_scheduler import LambdaLR
 
+from course_lib.checkpoint import checkpoint_path, save_checkpoint
+from course_lib.data import TokenSampler
 from course_lib.modules import Cruncher
 from course_lib.optim import SGD, AdamW
+from course_lib.precision import AutocastBFloat16, MasterWeights, Precision, ScaledFloat16, StochasticBFloat16
 from course_lib.schedules import cosine, warmup
 from course_lib.training import History, TrainingDiverged, train
 
@@ -175,64 +179,59 @@ def test_a_learning_rate_that_is_too_large_stops_the_run():
         run(300, num_layers=3, lr=0.1)
 
 
-def test_a_recipe_that_skips_overflowing_steps_goes_on_and_others_do_not():
-    def poisoned(skips):
-        model = Poison(3, math.inf, "gradient")
-        before, recipe = copy.deepcopy(model.state_dict()), Skipping()
-        recipe.skips_overflow = skips
-        history = train(model, linear_batches(), SGD(model.parameters(), lr=1e-3), 6, precision=recipe)
-        return history, before, model
-
-    history, before, model = poisoned(True)
-    assert len(history) == 6 and not math.isfinite(history.grad_norms[3])
-    assert all(torch.isfinite(p).all() for p in model.parameters())
-    assert any(not torch.equal(p, before[name]) for name, p in model.state_dict().items())
-    with pytest.raises(TrainingDiverged):
-        poisoned(False)
-
-
-class Skipping:
-    """A stand-in for a recipe with a scaler; it notes what it is asked to do."""
+class Noting(Precision):
+    """A recipe that notes what it is asked to do, and scales its loss."""
 
     def __init__(self):
         self.calls = []
 
-    def prepare(self, model, optimizer):
-        self.optimizer = optimizer
-        self.calls.append("prepare")
+    def zero_grad(self):
+        self.calls.append("zero_grad")
+        super().zero_grad()
 
     def autocast(self, device):
         self.calls.append(f"autocast {device}")
         return torch.autocast("cpu", torch.bfloat16)
 
     def backward(self, loss):
-        self.calls.append(f"backward {loss.dtype}")
-        (1024 * loss).backward()
+        self.calls.append("backward")
+        (2 * loss).backward()
 
     def unscale(self):
-        self.calls.append("unscale")
-        for p in (p for group in self.optimizer.param_groups for p in group["params"]):
-            p.grad /= 1024
+        if self.calls[-1] == "backward":
+            self.calls.append("unscale")
+            for p in self._optimizer.param_groups[0]["params"]:
+                p.grad /= 2
 
     def step(self):
         self.calls.append("step")
-        gradients = [p.grad for group in self.optimizer.param_groups for p in group["params"]]
-        if all(torch.isfinite(g).all() for g in gradients):
-            self.optimizer.step()
-            return True
-        return False
-
-    def zero_grad(self):
-        self.calls.append("zero_grad")
-        self.optimizer.zero_grad()
+        return super().step()
 
 
-def test_a_recipe_is_asked_in_order():
-    model, recipe = cruncher(), Skipping()
-    recipe.skips_overflow = True
-    train(model, linear_batches(), SGD(model.parameters(), lr=1e-3), 2, precision=recipe, max_grad_norm=1.0)
-    once = ["zero_grad", "autocast cpu", "backward torch.float32", "unscale", "step"]
-    assert recipe.calls == ["prepare", *once, *once]
+def test_a_recipe_is_asked_in_order_and_its_scale_is_not_seen():
+    recipe = Noting()
+    scaled = run(2, precision=recipe, max_grad_norm=1.0)[0]
+    once = ["zero_grad", "autocast cpu", "backward", "unscale", "step"]
+    assert recipe.calls == [*once, *once]
+    plain = run(2, precision=AutocastBFloat16(), max_grad_norm=1.0)[0]
+    assert scaled == plain != run(2, max_grad_norm=1.0)[0], "powers of two change nothing in a float but its exponent"
+
+
+def test_a_recipe_that_skips_overflowing_steps_goes_on_and_others_do_not():
+    model, kept = Poison(3, math.inf, "gradient"), []
+
+    def keep(step, loss):
+        kept.append(copy.deepcopy(model.state_dict()))
+
+    optimizer = SGD(model.parameters(), lr=1e-3)
+    history = train(model, linear_batches(), optimizer, 6, precision=ScaledFloat16(16.0), after_step=keep)
+    assert [math.isfinite(norm) for norm in history.grad_norms] == [True, True, True, False, True, True]
+    changed = [str(before) != str(after) for before, after in itertools.pairwise(kept)]
+    assert changed == [True, True, False, True, True]
+    model = Poison(3, math.nan, "loss")
+    optimizer = SGD(model.parameters(), lr=1e-3)
+    with pytest.raises(TrainingDiverged):
+        train(model, linear_batches(), optimizer, 6, precision=ScaledFloat16(16.0))
 
 
 MODEL = cruncher()
@@ -283,3 +282,63 @@ def test_a_bar_is_shown_to_whoever_looks_on(environment, shown, monkeypatch, cap
     assert not said.out and ("0/3" in said.err) == shown == bool(said.err)
     run(3, progress=not shown)
     assert bool(capsys.readouterr().err) != shown
+
+
+# ---------------------------------------------------------------- going on where a run broke off
+
+TOKENS = torch.randint(11, (500,), generator=torch.Generator().manual_seed(0))
+
+
+class Crash(Exception):
+    pass
+
+
+def live(directory, stop_at=None, steps=20, recipe=Precision, make=AdamW):
+    """One life of a run whose model drops out, whose batches come from a sampler, and that may crash after a step."""
+    torch.manual_seed(3)
+    model = nn.Sequential(nn.Embedding(11, 12), nn.Dropout(0.3), nn.Linear(12, 11))
+    sampler = TokenSampler(TOKENS, 4, 6, seed=1)
+
+    def crash(step, loss):
+        if step == stop_at:
+            raise Crash
+
+    saved = {} if directory is None else {"checkpoint_directory": directory, "checkpoint_every": 4, "sampler": sampler}
+    history = train(
+        model, lambda: next(sampler), make(model.parameters(), lr=0.02), steps,
+        loss=lambda logits, y: F.cross_entropy(logits.flatten(0, 1), y.flatten()),
+        schedule=warmup(5, then=cosine(15)), max_grad_norm=0.5, precision=recipe(), after_step=crash, **saved,
+    )  # fmt: skip
+    return history, model.state_dict()
+
+
+@pytest.mark.parametrize("make", [AdamW, torch.optim.AdamW])
+@pytest.mark.parametrize("recipe", [Precision, ScaledFloat16, MasterWeights, StochasticBFloat16])
+def test_a_run_that_broke_off_goes_on_as_if_it_had_not(recipe, make, tmp_path):
+    wanted, weights = live(None, recipe=recipe, make=make)
+    for stop_at in (2, 9, 17):  # before the first checkpoint, and between others
+        with pytest.raises(Crash):
+            live(tmp_path, stop_at, recipe=recipe, make=make)
+    history, after = live(tmp_path, recipe=recipe, make=make)
+    assert history == wanted and history.steps == [*range(20)]
+    assert all(torch.equal(after[name], weights[name]) for name in weights)
+    names = [path.name for path in sorted(tmp_path.iterdir())]
+    assert names == [checkpoint_path("", step).name for step in (4, 8, 12, 16, 20)]
+
+
+def test_a_run_that_is_done_is_not_done_again_and_may_be_made_longer(tmp_path):
+    short, _ = live(tmp_path, steps=18)
+    assert live(tmp_path, stop_at=0, steps=18)[0] == short, "nothing was left to do"
+    longer, _ = live(tmp_path, steps=20)
+    assert longer == live(None)[0] and longer.losses[:18] == short.losses
+    wanted = r"num_train_steps is 10, and step-000000020\.pt is there already; more steps, or another"
+    with pytest.raises(ValueError, match=wanted):
+        live(tmp_path, steps=10)
+
+
+def test_a_checkpoint_of_another_program_is_refused(tmp_path):
+    model = cruncher()
+    optimizer = SGD(model.parameters(), lr=1e-3)
+    save_checkpoint(checkpoint_path(tmp_path, 3), model, optimizer, 3, extra=[1, 2])
+    with pytest.raises(ValueError, match=r"^train\(\): step-000000003\.pt is no checkpoint of train\(\); another"):
+        train(model, linear_batches(), optimizer, 5, checkpoint_directory=tmp_path)
