@@ -62,8 +62,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
             _wait_for(served, server, root / "lab.log")
             yield served
         finally:
-            server.terminate()
-            server.wait(30)
+            server.kill()  # asked to end in peace, it would wait for every kernel
+            server.wait()
 
 
 def _wait_for(lab: Lab, server: subprocess.Popen, log: Path) -> None:

@@ -1,0 +1,104 @@
+"""What holds for every explorer: it answers in sentences, shows what Python holds, and has its still forms."""
+import json
+import random
+import re
+import struct
+from base64 import b64decode
+
+import pytest
+
+from course_lib import explorers
+from course_lib.explorers.base import Explorer, Nonsense, one_of, text_of, whole_number
+
+NAMES = explorers.__all__
+GARBAGE = [
+    None, True, -1, 10**30, 2.5, "", "x" * 500, "nan", "−3", "()", "1,", "{}", [], [1, "a"], {"a": 1}, "\N{SNOWMAN}",
+]  # fmt: skip
+
+
+def made(name: str) -> Explorer:
+    return getattr(explorers, name)()
+
+
+def actions(explorer: Explorer) -> list[str]:
+    return [name.removeprefix("do_") for name in dir(type(explorer)) if name.startswith("do_")]
+
+
+def parameters(explorer: Explorer, action: str) -> list[str]:
+    code = getattr(type(explorer), f"do_{action}").__code__
+    return [*code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_garbage_from_the_page_gets_a_sentence_and_changes_nothing(name):
+    explorer, rng, turn = made(name), random.Random(0), 0
+    assert actions(explorer)
+    for _ in range(300):
+        action, turn = rng.choice(actions(explorer)), turn + 1
+        before = explorer.drawn()
+        arguments = {name: rng.choice(GARBAGE) for name in parameters(explorer, action)}
+        explorer.asked = {"action": action, "turn": turn, **arguments}
+        assert explorer.shown["turn"] == turn
+        problem = explorer.shown["problem"]
+        if problem:
+            assert explorer.drawn() == before
+            assert problem["says"].strip().endswith((".", "!", "?")), problem
+            assert "\n" not in problem["says"] and "Error" not in problem["says"], problem
+            assert not problem["says"].startswith("This cannot be shown"), f"{action} leaked: {problem}"
+        json.dumps(explorer.shown, allow_nan=False)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_the_page_should_never_send_is_answered(name):
+    explorer = made(name)
+    odd = [{}, {"action": "no such"}, {"action": actions(explorer)[0], "unknown": 1}, {"action": 3}]
+    for turn, asked in enumerate(odd, 1):
+        explorer.asked = {**asked, "turn": turn}
+        assert explorer.shown["turn"] == turn
+        assert explorer.shown["problem"]["says"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_in_python_a_sentence_is_raised(name):
+    with pytest.raises(ValueError, match="There is no action") as caught:
+        made(name).do("fly")
+    assert isinstance(caught.value, Nonsense)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_still_forms_say_the_same_on_every_run(name):
+    (first, metadata), (second, _) = made(name)._repr_mimebundle_(), made(name)._repr_mimebundle_()
+    assert first["text/plain"] == second["text/plain"] == repr(made(name)) == metadata["image/png"]["alt"]
+    assert len(first["text/plain"]) >= 60
+    assert not re.search(r"0x[0-9a-f]{6,}|\bat 0x", first["text/plain"])
+    assert first["image/png"] == second["image/png"]
+    picture = b64decode(first["image/png"])
+    width, height = struct.unpack(">II", picture[16:24])
+    assert picture.startswith(b"\x89PNG") and width / height > 1.2
+    assert "application/vnd.jupyter.widget-view+json" in first
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_script_fetches_nothing_and_says_what_its_controls_are(name):
+    script = str(made(name)._esm)
+    assert "export default" in script
+    assert not re.search(r"https?://(?!www\.w3\.org)|\bimport\b|\bfetch\(|innerHTML|eval\(", script)
+
+
+@pytest.mark.parametrize("value", [None, 3, "x" * 201, b"x"])
+def test_text_is_text(value):
+    with pytest.raises(Nonsense, match=r"asked for|are the most"):
+        text_of("number", value)
+
+
+@pytest.mark.parametrize("value", [None, True, 1.0, "1.5", "many", -1, 11, "11"])
+def test_a_whole_number_is_one(value):
+    with pytest.raises(Nonsense, match="a whole number from 0 to 10 is asked for"):
+        whole_number("bit", value, 0, 10)
+    assert whole_number("bit", " 7 ", 0, 10) == 7
+
+
+def test_a_choice_is_one_of_the_list():
+    assert one_of("format", "a", {"a": 1}) == "a"
+    with pytest.raises(Nonsense, match="one of a, b is asked for"):
+        one_of("format", ["a"], {"a": 1, "b": 2})
