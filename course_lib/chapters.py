@@ -33,7 +33,7 @@ CHAPTERS = (
     Chapter("05", "flops", "FLOPs", "How much arithmetic is it, and how fast does it run?", ("02", "04"), 65, 41),
     Chapter("06", "gradients", "Gradients", "What does a backward pass cost?", ("05",), 60, 45),
     Chapter("07", "initialization", "Initialization", "Does a signal survive twenty layers?", ("06",), 55, 40),
-    Chapter("08", "custom_modules", "Custom modules", "What belongs to a model?", ("07",)),
+    Chapter("08", "custom_modules", "Custom modules", "What belongs to a model?", ("07",), 60, 44),
     Chapter("09", "data_loading", "Data loading", "How do you train on more data than memory holds?", ("03",)),
     Chapter("10", "optimizers", "Optimizers", "What does an optimizer have to remember?", ("08",)),
     Chapter("11", "training_loop", "Training loop", "Why does one run learn and another blow up?", ("09", "10")),
