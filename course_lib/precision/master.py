@@ -1,4 +1,4 @@
-"""Recipes whose model computes with bfloat16 weights: with float32 masters, with stochastic rounding, and with neither."""
+"""Recipes whose model computes with bfloat16 weights: with float32 masters, stochastic rounding, or neither."""
 from contextlib import AbstractContextManager
 from typing import Literal
 
@@ -170,7 +170,7 @@ class StochasticBFloat16(_TwoSets):
     def load_state_dict(self, state: dict) -> None:
         """Go on with the random numbers where `state` was taken."""
         self._prepared_optimizer()
-        self._generator.set_state(state["generator"])
+        self._generator.set_state(state["generator"].cpu())
 
     def _prepare(self, model: nn.Module, optimizer: Optimizer) -> None:
         super()._prepare(model, optimizer)
