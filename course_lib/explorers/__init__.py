@@ -7,6 +7,7 @@ from importlib import import_module
 
 _HOME_OF = {
     "FloatExplorer": "floats",
+    "StrideExplorer": "strides",
 }
 __all__ = [*_HOME_OF]
 
