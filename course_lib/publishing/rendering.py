@@ -37,7 +37,8 @@ class Renderer:
     """Renders the cells of one notebook, in their order; `headings` are those met so far.
 
     `stems` are the notebooks that get built along with it: links lead to those as .html, others lose their target.
-    For a hall (`projected`), a question is shown without the call that asks it, a figure without the one that draws it.
+    A guess can be made, not written down: a question is shown without the call that asks it. What draws a figure is
+    folded away, and left out where the page is `projected`.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class Renderer:
 
     def _code(self, cell: NotebookNode) -> str:
         source, outputs, asked = cell.source, cell.outputs, ""
-        if self.projected and (found := _question(source))[0]:
+        if (found := _question(source))[0]:
             asked, source = f'<p class="question"><b>Your guess?</b> {escape(found[0])}</p>', found[1]
             outputs = [output for output in outputs if output.output_type != "execute_result"]
         code = _highlighted(source) if source.strip() else ""
