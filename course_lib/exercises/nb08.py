@@ -17,7 +17,7 @@ from course_lib.randomness import make_generator
     notebook="08",
     tolerance=(1e-4, 1e-5),
     hints=[
-        "Begin with super().__init__(). Then which widths follow each other? input_dim, hidden_dim, hidden_dim, …",
+        "Begin with super().__init__(). Then: input_dim, hidden_dim, hidden_dim, and so on. Which follow each other?",
         "A Python list hides its layers from the module. nn.ModuleList and nn.Sequential do not.",
         "The loop in forward: x = torch.relu(layer(x)) for each hidden layer, and the last layer without a ReLU.",
     ],
@@ -180,7 +180,7 @@ class Standardizer(nn.Module):
         self.register_buffer("std", torch.ones(dim))
 
     def fit(self, data: torch.Tensor) -> None:
-        """Keep mean and standard deviation (torch's default) of each column of data, (rows, dim)."""
+        """Keep mean and standard deviation, by torch's default, of each column of (rows, dim)."""
         with torch.no_grad():
             self.mean.copy_(data.mean(dim=0))
             self.std.copy_(data.std(dim=0))
@@ -325,10 +325,10 @@ class AsBuffers(_Scaler):
     "that each is counted where it appears first.",
 )
 def parameter_table(model: nn.Module) -> list[tuple[str, tuple[int, ...], int]]:
-    """A row (name, shape, count) for every name under which the model knows a parameter, in its order.
+    """A row (name, shape, count) for every name under which the model knows a parameter.
 
-    count is how many numbers the row adds to the model: those of a parameter that stands in a row
-    above are counted there, and here it is 0. Buffers have no row.
+    They stand in the model's order. count is how many numbers the row adds to the model: those of
+    a parameter that stands in a row above are counted there, and here it is 0. Buffers have none.
     """
     rows, seen = [], set()
     for name, parameter in model.named_parameters(remove_duplicate=False):
@@ -451,7 +451,9 @@ def module_by_module(model):
     why="Each purpose has a generator of its own, made once from seed and purpose, so that a deeper model draws more "
     "weights and meets the same data.",
 )
-def draw_run(seed: int, num_layers: int, steps: int) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+def draw_run(
+    seed: int, num_layers: int, steps: int
+) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
     """Random weights and random batches of one run: num_layers and steps tensors of shape (8, 8).
 
     All numbers are standard normal. The same seed gives the same weights, however many steps are
