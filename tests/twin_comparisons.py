@@ -1,0 +1,93 @@
+"""How a notebook's own version of something is compared with course_lib's; test_twins.py runs all this.
+
+A comparison is registered under the name that both bear. It gets the notebook's version and the library's, runs both on
+the same inputs, and asserts that they agree: bit for bit, unless it says how closely.
+"""
+import random
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import nn
+
+Comparison = Callable[[object, object], None]
+COMPARISONS: dict[str, Comparison] = {}
+# (notebook, name, some text of its cell): why that version is other than the library's. A comparison has to notice.
+DIFFERENT: dict[tuple[str, str, str], str] = {}
+
+
+def compares(name: str) -> Callable[[Comparison], Comparison]:
+    """Register how a notebook's version and the library's are compared: (mine, ours), which asserts that they agree."""
+
+    def register(function: Comparison) -> Comparison:
+        COMPARISONS[name] = function
+        return function
+
+    return register
+
+
+def seeded(make: Callable[[], object], seed: int = 0) -> object:
+    torch.manual_seed(seed)
+    return make()
+
+
+def assert_same_model(mine: nn.Module, ours: nn.Module, x: torch.Tensor) -> None:
+    """Bit for bit: names, weights, outputs and gradients."""
+    assert [*mine.state_dict()] == [*ours.state_dict()]
+    for model in (mine, ours):
+        model(x).pow(2).sum().backward()
+    assert torch.equal(mine(x), ours(x))
+    for a, b in zip(mine.parameters(), ours.parameters(), strict=True):
+        assert torch.equal(a, b) and torch.equal(a.grad, b.grad)
+
+
+@compares("Linear")
+def _linear(mine, ours):
+    for sizes in ((64, 64), (7, 3), (1, 5), (300, 1)):
+        x = torch.randn(9, sizes[0])
+        assert_same_model(seeded(lambda: mine(*sizes)), seeded(lambda: ours(*sizes)), x)  # noqa: B023  (called at once)
+
+
+@compares("Cruncher")
+def _cruncher(mine, ours):
+    for sizes in ((64, 2), (16, 0), (5, 7)):
+        x = torch.randn(8, sizes[0])
+        a, b = (seeded(lambda: make(*sizes)) for make in (mine, ours))  # noqa: B023  (called at once)
+        assert a(x).shape == (8,)
+        assert_same_model(a, b, x)
+
+
+@compares("get_num_parameters")
+def _get_num_parameters(mine, ours):
+    tied = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4, bias=False))
+    tied[2].weight = tied[0].weight
+    frozen = nn.Linear(3, 2).requires_grad_(False)
+    for model in (tied, frozen, nn.BatchNorm1d(5), nn.ReLU(), nn.Transformer(8, 2, 1, 1, 16, batch_first=True)):
+        assert mine(model) == ours(model)
+
+
+@compares("seed_everything")
+def _seed_everything(mine, ours):
+    def draws() -> list:
+        return [torch.rand(3).tolist(), np.random.rand(3).tolist(), random.random()]
+
+    for seed in (0, 1, 2**32 - 1):
+        mine(seed)
+        first = draws()
+        ours(seed)
+        assert draws() == first
+
+
+@compares("make_generator")
+def _make_generator(mine, ours):
+    for seed in (0, 1, 2**32 - 1):
+        for purpose in ("weights", "data", "Gewichte für später"):
+            a, b = mine(seed, purpose), ours(seed, purpose)
+            assert a.initial_seed() == b.initial_seed()
+            assert torch.equal(torch.randn(20, generator=a), torch.randn(20, generator=b))
+
+
+@compares("contiguous_strides")
+def _contiguous_strides(mine, ours):
+    for shape in ((), (5,), (2, 3, 4), (7, 1, 2, 1)):
+        assert mine(shape) == ours(shape)
