@@ -9,6 +9,7 @@ from typing import BinaryIO
 import torch
 
 FORMAT = "course_lib.checkpoint 1"
+_FOLDER = 0x10  # among a zip entry's attributes, which are MS-DOS's
 
 
 class CheckpointDamaged(ValueError):
@@ -81,21 +82,33 @@ def _damage(file: BinaryIO) -> str | None:
     """What is wrong with the zip. Its checksums cover all that it holds; torch itself verifies none of them."""
     start = file.read(4)
     if start != b"PK\3\4":
-        return "is not a checkpoint: it does not begin like one" if start else "is empty"
+        return "is not a checkpoint: it does not begin like one" if start else "is empty, and no checkpoint is"
     try:
         with zipfile.ZipFile(file) as archive:
+            if not any(entry.filename.endswith("/data.pkl") for entry in archive.infolist()):
+                return "is a zip, but not one of torch.save"
+            if odd := next((entry.filename for entry in archive.infolist() if not _is_plain(entry)), None):
+                return f"is damaged: its table of contents describes {odd} in another way than torch.save does"
             if broken := archive.testzip():
                 return f"is damaged: the checksum of {broken} is wrong"
-            if not any(name.endswith("/data.pkl") for name in archive.namelist()):
-                return "is a zip, but not one of torch.save"
     except Exception as error:  # whatever a reader trips over in a file that is not as it was
         if str(error) == "File is not a zip file":
             return "is cut short: the table of contents at its end is missing"
-        return f"is damaged: {str(error).rstrip('.')}"
+        return f"is damaged: {_first_line(error)}"
     return None
+
+
+def _is_plain(entry: zipfile.ZipInfo) -> bool:
+    """Stored as it is, and no folder: of a folder torch reads no bytes, and a bit that no checksum covers makes one."""
+    is_stored = entry.compress_type == zipfile.ZIP_STORED and entry.file_size == entry.compress_size
+    return is_stored and not entry.is_dir() and not entry.external_attr & _FOLDER
 
 
 def _refusal(error: Exception) -> str:
     if found := re.search(r"GLOBAL (\S+)", str(error)):
         return f"was not loaded: it asks for {found[1]}, and loading objects can execute code"
-    return f"cannot be read: {str(error).splitlines()[0].rstrip('.')}"
+    return f"cannot be read: {_first_line(error)}"
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
