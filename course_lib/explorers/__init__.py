@@ -6,6 +6,7 @@ when the explorer is first asked for.
 from importlib import import_module
 
 _HOME_OF = {
+    "EinopsExplorer": "einops",
     "FloatExplorer": "floats",
     "StrideExplorer": "strides",
 }
