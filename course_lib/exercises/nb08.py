@@ -33,7 +33,7 @@ class MLP(nn.Module):
     def __init__(self, input_dim: int, hidden_dim: int, output_dim: int, num_layers: int) -> None:
         super().__init__()
         dims = [input_dim] + [hidden_dim] * num_layers
-        self.hidden = nn.ModuleList([nn.Linear(before, after) for before, after in itertools.pairwise(dims)])
+        self.hidden = nn.ModuleList([nn.Linear(dims[i], dims[i + 1]) for i in range(num_layers)])
         self.final = nn.Linear(hidden_dim, output_dim)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
