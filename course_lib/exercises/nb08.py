@@ -21,7 +21,7 @@ from course_lib.randomness import make_generator
         "A Python list hides its layers from the module. nn.ModuleList and nn.Sequential do not.",
         "The loop in forward: x = torch.relu(layer(x)) for each hidden layer, and the last layer without a ReLU.",
     ],
-    why="ModuleList registers each layer, so that parameters() finds them. The widths in pairs give the shapes, and "
+    why="ModuleList registers each layer, so that parameters() finds them. Each hidden layer takes what the one before gives, and "
     "only a hidden layer is followed by a ReLU: outputs may be negative.",
 )
 class MLP(nn.Module):
@@ -32,8 +32,8 @@ class MLP(nn.Module):
 
     def __init__(self, input_dim: int, hidden_dim: int, output_dim: int, num_layers: int) -> None:
         super().__init__()
-        dims = [input_dim] + [hidden_dim] * num_layers
-        self.hidden = nn.ModuleList([nn.Linear(dims[i], dims[i + 1]) for i in range(num_layers)])
+        inputs = [input_dim] + [hidden_dim] * (num_layers - 1)
+        self.hidden = nn.ModuleList([nn.Linear(width, hidden_dim) for width in inputs])
         self.final = nn.Linear(hidden_dim, output_dim)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
