@@ -21,7 +21,7 @@ from course_lib.randomness import make_generator
         "A Python list hides its layers from the module. nn.ModuleList and nn.Sequential do not.",
         "The loop in forward: x = torch.relu(layer(x)) for each hidden layer, and the last layer without a ReLU.",
     ],
-    why="ModuleList registers each layer, so that parameters() finds them. Each hidden layer takes what the one before gives, and "
+    why="ModuleList registers each layer, so that parameters() finds them. Each takes what the one before gives, and "
     "only a hidden layer is followed by a ReLU: outputs may be negative.",
 )
 class MLP(nn.Module):
