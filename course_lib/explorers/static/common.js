@@ -43,10 +43,18 @@ function textField(size, send) {
   return field;
 }
 
+/** A slider over whole numbers that sends while it moves; its label also says the value in words. */
+function slider(text, name, low, high, send) {
+  const bar = make("input", { type: "range", min: low, max: high, step: 1, oninput: () => send(Number(bar.value)) });
+  const label = labelled(text, name, bar);
+  label.prepend(make("span", { className: "said" }));
+  return { label, set(value, said) { put(bar, value); bar.setAttribute("aria-valuetext", said); label.firstChild.textContent = said; } };
+}
+
 /** Write into a control what Python says it holds, unless somebody is typing there, or has typed what was refused. */
 function put(control, value) {
   if (control.getAttribute("aria-invalid") === "true") return;
-  if (control !== document.activeElement || control.tagName === "SELECT" || control.type === "range") control.value = value;
+  if (control !== document.activeElement || control.tagName === "SELECT") control.value = value;
 }
 
 /**
