@@ -4,10 +4,11 @@ PYTHON ?= python3
 NO_PYTHON := There is no $(PYTHON) here. Install Python 3.11 to 3.14 (from python.org or your system's packages), \
   or name yours: make lab PYTHON=/path/to/python3
 IN_VENV := .venv/bin/python
+PUBLISHED = $(if $(filter-out 0,$(SOLVED)),--solved) $(if $(INTO),--into "$(INTO)") $(NB)
 unexport PYTHONHOME PYTHONPATH  # what other projects put there would hide the versions that are pinned here
 
 .DEFAULT_GOAL := help
-.PHONY: help set-up lab edit fresh test test-browser notebooks solutions lint bench clean
+.PHONY: help set-up lab edit fresh present slides html test test-browser notebooks solutions lint bench clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s%s\n", $$1, $$2 }' Makefile
@@ -21,6 +22,15 @@ lab: set-up  ## open your own copies of the notebooks (in work/) in JupyterLab; 
 
 fresh: set-up  ## begin notebook NB=03 again; the copy that you edited is kept under a dated name
 	@$(IN_VENV) -m course_lib.classroom fresh $(NB)
+
+present: set-up  ## teach notebook NB=05: live slides in JupyterLab, on a copy that is thrown away
+	@$(IN_VENV) -m course_lib.classroom present $(NB) $(ARGS)
+
+slides: set-up  ## build reveal.js decks with speaker notes in build/slides/; SOLVED=1 with solutions; INTO=/media/stick
+	@$(IN_VENV) -m course_lib.publishing.slides $(PUBLISHED)
+
+html: set-up  ## build the course as pages to read in build/html/; SOLVED=1 and INTO= as for slides
+	@$(IN_VENV) -m course_lib.publishing.html $(PUBLISHED)
 
 test: set-up  ## run the whole suite: every cell of every notebook, and tests/
 	$(IN_VENV) -m pytest

@@ -199,7 +199,13 @@ def test_an_unknown_notebook_gets_one_sentence(course: Path, which: str, capsys)
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
-    [(["fresh"], "make fresh NB=03"), ([], "lab, edit, or fresh"), (["open"], "lab, edit, or fresh")],
+    [
+        (["fresh"], "make fresh NB=03"),
+        (["present"], "make present NB=03"),
+        (["present", "--no-browser"], "make present NB=03"),
+        ([], "lab, edit, present NUMBER, or fresh"),
+        (["open"], "lab, edit, present NUMBER, or fresh"),
+    ],
 )
 def test_a_command_that_lacks_something_says_what(course: Path, arguments: list[str], told: str, capsys) -> None:
     assert commands.main(arguments, course) == 1

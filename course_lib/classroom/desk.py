@@ -74,14 +74,14 @@ def shipped_in(notebooks: Path) -> list[Path]:
     return found
 
 
-def find(notebooks: Path, which: str) -> Path:
-    """The notebook with this number or name."""
+def find(notebooks: Path, which: str, target: str = "fresh") -> Path:
+    """The notebook with this number or name; `target` is the make target of the example in the refusal."""
     wanted = which.zfill(2) if which.isdecimal() else Path(which).stem
     for path in shipped_in(notebooks):
         if wanted in (path.name[:2], path.stem):
             return path
     numbers = ", ".join(path.name[:2] for path in shipped_in(notebooks))
-    raise Refusal(f"There is no notebook {which!r}. There are {numbers}: for example `make fresh NB={numbers[:2]}`.")
+    raise Refusal(f"There is no notebook {which!r}. There are {numbers}: for example `make {target} NB={numbers[:2]}`.")
 
 
 def fingerprint(notebook: Path) -> str:
