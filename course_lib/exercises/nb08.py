@@ -498,10 +498,10 @@ def draw_and_compare(candidate, args, kwargs):
         "a deeper model meets the same batches": _alike(batches, deeper[1]),
         "a longer run has the same weights": _alike(weights, longer[0]),
         "weights and batches have nothing in common": not _related(weights, batches),
-        "another seed's weights have nothing in common with these": not _related(weights, others[0]),
-        "another seed's batches have nothing in common with these": not _related(batches, others[1]),
-        "nor have its weights with these batches": not _related(others[0], batches),
-        "nor have its batches with these weights": not _related(weights, others[1]),
+        "another seed's weights have nothing in common with these weights": not _related(weights, others[0]),
+        "another seed's batches have nothing in common with these batches": not _related(batches, others[1]),
+        "another seed's weights have nothing in common with these batches": not _related(others[0], batches),
+        "another seed's batches have nothing in common with these weights": not _related(weights, others[1]),
     }
 
 
