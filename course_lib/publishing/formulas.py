@@ -53,7 +53,7 @@ def _refuse_what_gets_lost(tex: str) -> None:
 def _refuse_what_got_lost(math: ElementTree.Element) -> None:
     """What the converter shows as it came, or with a part missing."""
     for element in math.iter():
-        tag, text = element.tag.removeprefix(MATHML), (element.text or "").strip()
+        tag, text = element.tag.removeprefix(MATHML), " ".join((element.text or "").split())
         if "\\" in text:
             raise FormulaError(f"{text} is unknown")
         if text == "&" or element.get("linebreak"):
