@@ -1,4 +1,4 @@
-"""The roofline explorer shows what work costs: FLOPs as torch counts them, bytes of its tensors, the times of its roof."""
+"""The roofline explorer shows what work costs: FLOPs as torch counts them, bytes of tensors, times under its roof."""
 import random
 
 import pytest

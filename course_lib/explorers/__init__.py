@@ -8,6 +8,7 @@ from importlib import import_module
 _HOME_OF = {
     "EinopsExplorer": "einops",
     "FloatExplorer": "floats",
+    "OptimizerExplorer": "optimizers",
     "RooflineExplorer": "roofline",
     "StrideExplorer": "strides",
 }

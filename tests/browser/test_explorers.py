@@ -18,8 +18,8 @@ SETTLED = "([box, turn]) => Number(box.dataset.turn) >= turn"
 
 @pytest.fixture(scope="module")
 def playground(browser, lab: Lab):
-    """A notebook with one of each explorer, and more of the first, ten in all; everything has run."""
-    kinds = [*NAMES, *[NAMES[0]] * (10 - len(NAMES))]
+    """A notebook with one of each explorer, and more of one that has sliders, ten in all; everything has run."""
+    kinds = [*NAMES, *["RooflineExplorer"] * (10 - len(NAMES))]
     cells = [new_code_cell("from course_lib import explorers")]
     cells += [new_code_cell(f"e{number} = explorers.{kind}()\ne{number}") for number, kind in enumerate(kinds)]
     cells += [new_code_cell("asked = 0")]
@@ -75,7 +75,8 @@ def test_it_is_drawn_and_labelled(name, playground):
 def test_every_control_is_reached_by_keyboard_and_shows_the_focus(name, playground):
     one = Played(playground, NAMES.index(name))
     outline = "control => (control.focus({focusVisible: true}), getComputedStyle(control).outlineStyle)"
-    controls = one.box.locator("input, select, button, [tabindex]").all()
+    controls = one.box.locator("input, select, button, [tabindex]").locator("visible=true").all()
+    controls = [control for control in controls if control.is_enabled()]
     assert {control.evaluate(outline) for control in controls} == {"solid"}
 
 
@@ -109,14 +110,86 @@ def test_float_by_mouse_and_keyboard(playground):
     assert problem.inner_text() == ""
 
 
+def test_strides_by_mouse_and_keyboard(playground):
+    one = Played(playground, NAMES.index("StrideExplorer"))
+    one.control("swap last two").click()
+    one.settle(1)
+    one.control("element 4").click()
+    one.settle(2)
+    shown = one.shown_in_python()
+    assert (shown["shape"], shown["strides"], shown["here"]) == ("4, 3", "1, 4", 5)
+    assert one.box.locator(".cell.here").inner_text().strip() == "5"
+    one.control("view_as").fill("12")
+    playground.page.keyboard.press("Enter")
+    one.settle(3)
+    assert "x.view(12) is refused" in one.box.inner_text()
+    one.control("offset").fill("4")
+    playground.page.keyboard.press("Enter")
+    one.settle(4)
+    assert "the storage ends at 11" in one.box.locator(".problem").inner_text()
+    one.control("second").select_option("x.reshape(-1)")
+    one.settle(5)
+    assert "is a copy" in one.box.inner_text()
+
+
+def test_einops_by_keyboard(playground):
+    one = Played(playground, NAMES.index("EinopsExplorer"))
+    one.control("transpose").click()
+    one.settle(1)
+    one.control("pattern").fill("h w -> w c")
+    playground.page.keyboard.press("Enter")
+    one.settle(2)
+    said = one.box.locator(".einops-error").text_content()
+    assert said.startswith("▲") and "only on one side" in said
+    assert one.shown_in_python()["output"] is None
+    one.control("pattern").fill("h w -> (w h)")
+    playground.page.keyboard.press("Enter")
+    one.settle(3)
+    numbers = one.box.locator("figure").last.locator(".cell-number").all_inner_texts()
+    drawn = [number for matrix in one.shown_in_python()["output"] for row in matrix for number, _ in row]
+    assert numbers == drawn == ["0", "4", "8", "1", "5", "9", "2", "6", "10", "3", "7", "11"]
+
+
+def test_roofline_by_slider(playground):
+    one = Played(playground, NAMES.index("RooflineExplorer"))
+    one.control("size B").focus()
+    for turn in range(1, 5):
+        playground.page.keyboard.press("ArrowRight")
+        one.settle(turn)
+    shown = one.shown_in_python()
+    assert shown["sizes"][0][1] == 12 and "B = 4,096" in one.box.inner_text()
+    assert "compute-bound and" in one.box.inner_text()
+    one.control("measure").click()
+    one.settle(5)
+    assert one.box.locator("circle.timed").count() == 1 or "choose smaller" in one.box.locator(".problem").inner_text()
+
+
+def test_optimizers_by_slider_and_click(playground):
+    one = Played(playground, NAMES.index("OptimizerExplorer"))
+    one.control("optimizer").select_option("AdamW")
+    one.settle(1)
+    one.control("lr").focus()
+    playground.page.keyboard.press("ArrowLeft")
+    one.settle(2)
+    one.box.locator(".map svg").click(position={"x": 280, "y": 60})
+    one.settle(3)
+    shown = one.shown_in_python()
+    assert shown["optimizer"] == "AdamW" and shown["tenths"] == -14
+    assert one.control("start").input_value() == shown["start"] != "-4, 1.5"
+    assert one.box.locator("circle.step").count() == len(shown["path"]) == shown["steps"] + 1
+    assert "8 B" in one.box.inner_text()
+
+
 def test_ten_in_one_notebook_answer_quickly(playground):
-    """What a learner feels between a click and the picture; how long is written down, the limit is a lame machine's."""
+    """Between a slider's move and the new picture. How long is written down; the limit is that of a lame machine."""
     last = Played(playground, 9)
     timed = """async box => {
       const times = [];
       for (let i = 0; i < 30; i++) {
         const turn = Number(box.dataset.turn), begin = performance.now();
-        box.querySelector('[data-key="one up ▶"]').click();
+        const bar = box.querySelector('input[type=range]');
+        bar.value = i % 14;
+        bar.dispatchEvent(new Event('input'));
         while (Number(box.dataset.turn) === turn) await new Promise(requestAnimationFrame);
         times.push(performance.now() - begin);
       }

@@ -33,13 +33,9 @@ function choice(options, send) {
   return list;
 }
 
-/** A text field that sends what it holds on Enter, and when it is left after a change. */
+/** A text field. A browser reports a change on Enter, and when the field is left. */
 function textField(size, send) {
   const field = make("input", { type: "text", size, spellcheck: false, autocomplete: "off", onchange: () => send(field.value) });
-  field.addEventListener("keydown", (event) => {
-    event.stopPropagation(); // JupyterLab has shortcuts for letters
-    if (event.key === "Enter") send(field.value);
-  });
   return field;
 }
 
