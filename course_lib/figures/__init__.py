@@ -7,6 +7,10 @@ from importlib import import_module
 _HOME_OF = {
     "draw_course": "course",
     "draw_predict_measure_reconcile": "course",
+    "draw_loaded": "data",
+    "draw_overlap": "data",
+    "draw_readings": "data",
+    "draw_windows": "data",
     "draw_einsum": "einops",
     "draw_pattern": "einops",
     "draw_float": "floats",
@@ -24,6 +28,9 @@ _HOME_OF = {
     "draw_curves": "modules",
     "draw_modules": "modules",
     "draw_streams": "modules",
+    "draw_bytes": "optimizers",
+    "draw_paths": "optimizers",
+    "draw_steps": "optimizers",
     "draw_roofline": "roofline",
     "draw_rooflines": "roofline",
     "draw_activations": "step_costs",
@@ -35,6 +42,11 @@ _HOME_OF = {
     "draw_causal_masks": "tensors",
     "draw_ranks": "tensors",
     "draw_silent_broadcast": "tensors",
+    "draw_changes": "transformer",
+    "draw_fitting": "transformer",
+    "draw_memory": "transformer",
+    "draw_parts": "transformer",
+    "draw_sharding": "transformer",
 }
 __all__ = [*_HOME_OF]
 
