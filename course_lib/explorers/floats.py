@@ -90,8 +90,8 @@ class FloatExplorer(Explorer):
 
     def _spacing(self) -> str:
         if not math.isfinite(self.value):
-            return "no neighbours: not a finite number"
-        return f"numbers lie {self.form.spacing(self.value)!r} apart here"
+            return "It has no neighbours: it is not a finite number."
+        return f"Numbers lie {self.form.spacing(self.value)!r} apart here."
 
     def _in(self, form: FloatFormat) -> dict[str, str]:
         try:

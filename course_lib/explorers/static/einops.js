@@ -7,8 +7,8 @@ function render(context) {
   const operation = choice(begin.operations, (name) => ask("operation", { name }));
   const reduction = choice(begin.reductions, (name) => ask("reduction", { name }));
   const shape = textField(9, (text) => ask("shape", { text }));
-  const pattern = textField(38, (text) => ask("pattern", { text }));
-  const sizes = textField(16, (text) => ask("sizes", { text }));
+  const pattern = textField(34, (text) => ask("pattern", { text }));
+  const sizes = textField(11, (text) => ask("sizes", { text }));
   const presets = begin.presets.map((name) =>
     make("button", { type: "button", "data-key": name, onclick: () => ask("preset", { name }) }, name));
   const coloured = make("div", { className: "pattern mono", "aria-hidden": "true" });

@@ -27,7 +27,7 @@ function render(context) {
     ]));
     meaning.replaceChildren(
       make("p", { className: "mono" }, `${shown.formula}`),
-      make("p", {}, `code ${shown.hex}, ${shown.kind}; ${shown.spacing}`));
+      make("p", {}, `Code ${shown.hex}, ${shown.kind}. ${shown.spacing}`));
     others.replaceChildren(
       make("tr", {}, ["the number typed, as", "becomes", "and is off by"].map((text) => make("th", { scope: "col" }, text))),
       ...shown.others.map((row) => make("tr", {},
