@@ -79,11 +79,15 @@ class CausalAttention(nn.Module):
 
 
 class Block(nn.Module):
-    """One layer of a transformer: attention, then an MLP, each added to the stream that runs past them."""
+    """One layer of a transformer: attention, then an MLP, each added to the stream that runs past them.
+
+    `hidden` is the width inside the MLP, 4·dim where it is None.
+    """
 
     @checked
-    def __init__(self, dim: int, heads: int, hidden: int, bias: bool = False) -> None:
+    def __init__(self, dim: int, heads: int, hidden: int | None = None, bias: bool = False) -> None:
         super().__init__()
+        hidden = 4 * dim if hidden is None else hidden
         self.norm1, self.norm2 = nn.LayerNorm(dim, bias=bias), nn.LayerNorm(dim, bias=bias)
         self.attention = CausalAttention(dim, heads, bias)
         self.up, self.down = nn.Linear(dim, hidden, bias=bias), nn.Linear(hidden, dim, bias=bias)
