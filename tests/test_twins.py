@@ -156,8 +156,8 @@ def test_a_notebooks_version_does_what_the_librarys_does(one: Definition) -> Non
             compare(one)
 
 
-def test_every_entry_is_about_a_definition_that_exists() -> None:
-    assert {one.name for one in ALL} == set(COMPARISONS)
+def test_every_entry_is_about_something_that_exists() -> None:
+    assert set(COMPARISONS) <= set(OFFERED)
     for (number, name, text), why in DIFFERENT.items():
         held = [one for one in ALL if (one.notebook, one.name) == (number, name) and text in one.text]
         assert len(held) == 1, f"{len(held)} cells of notebook {number} define {name} and hold {text!r}"
