@@ -146,3 +146,10 @@ def _save_checkpoint(mine, ours):
     assert {"model", "optimizer", "step"} <= contents[0].keys()
     for name, value in contents[0].items():
         torch.testing.assert_close(value, contents[1][name], rtol=0, atol=0)
+
+
+@compares("matmul_flops")
+def _matmul_flops(mine, ours):
+    """Notebook 13's takes a dtype and lets torch count a (64, 128) matrix times a (128, 32) one: as many in each."""
+    for dtype in (torch.float64, torch.float32, torch.bfloat16, torch.float16):
+        assert mine(dtype) == ours(64, 128, 32)
