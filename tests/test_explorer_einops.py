@@ -141,7 +141,14 @@ def test_nonsense_gets_a_sentence_beside_its_field(action, text, says):
     explorer = EinopsExplorer()
     explorer.asked = {"action": action, "text": text, "turn": 1}
     assert explorer.shown["problem"]["field"] == action and says in explorer.shown["problem"]["says"]
-    assert explorer.value.shape == (3, 2, 4)
+    assert explorer.value.shape == (2, 3, 4)
+
+
+def test_the_examples_have_a_picture_of_their_numbers():
+    explorer = EinopsExplorer()
+    for name in explorer.shown["presets"]:
+        explorer.do("preset", name=name)
+        assert bool(explorer.figure().get_figheight() > 2) is (explorer.value is not None), name
 
 
 def test_too_large_to_draw_is_said():

@@ -19,8 +19,8 @@ _REDUCTIONS = dict.fromkeys(("mean", "sum", "max", "min"))
 _MOST_NUMBERS, _MOST_DIMENSIONS, _MOST_AXES, _LARGEST = 64, 4, 12, 64
 _PRESETS = {  # operation, shape, pattern, sizes
     "transpose": ("rearrange", "3, 4", "h w -> w h", ""),
-    "split heads": ("rearrange", "2, 12", "seq (heads dim) -> heads seq dim", "heads=3"),
-    "merge the other way": ("rearrange", "2, 12", "seq (heads dim) -> seq (dim heads)", "heads=3"),
+    "split heads": ("rearrange", "3, 8", "seq (heads dim) -> heads seq dim", "heads=2"),
+    "merge the other way": ("rearrange", "3, 8", "seq (heads dim) -> seq (dim heads)", "heads=2"),
     "2×2 pooling": ("reduce", "4, 6", "(h h2) (w w2) -> h w", "h2=2, w2=2"),
     "repeat": ("repeat", "2, 3", "h w -> copy h w", "copy=3"),
     "an error": ("rearrange", "3, 4", "h w -> w c", ""),
@@ -38,11 +38,11 @@ class EinopsExplorer(Explorer):
     title = "Einops explorer"
 
     def __init__(
-        self, operation: str = "rearrange", shape: tuple[int, ...] = (2, 12),
+        self, operation: str = "rearrange", shape: tuple[int, ...] = (3, 8),
         pattern: str = "seq (heads dim) -> heads seq dim", reduction: str = "mean", **sizes: int,
     ) -> None:  # fmt: skip
         if not sizes and pattern == "seq (heads dim) -> heads seq dim":
-            sizes = {"heads": 3}
+            sizes = {"heads": 2}
         self._operation = one_of("operation", operation, _OPERATIONS)
         self._reduction = one_of("reduction", reduction, _REDUCTIONS)
         self._shape, self._pattern = _shape_of(str(tuple(shape))), text_of("pattern", pattern)
@@ -107,7 +107,7 @@ class EinopsExplorer(Explorer):
         try:
             return draw_pattern(self.x, self._pattern, follow=first, reduction=reduction, **self._sizes)
         except (ValueError, EinopsError):  # more than that picture can hold, or an error: then in words
-            figure, axes = new_figure(10, 2.4)
+            figure, axes = new_figure(10, 1.3)
             axes.set_axis_off()
             axes.text(0, 1, self.facts(), va="top", family="DejaVu Sans Mono", fontsize=13, wrap=True)
             return figure
