@@ -47,7 +47,7 @@ def write_tokens(path: str | os.PathLike, tokens: Sequence | np.ndarray | Tensor
 
 @checked
 def open_tokens(path: str | os.PathLike, dtype: object = np.uint16) -> np.memmap:
-    """Map a raw token file into memory, read-only. Nothing is read yet: a page is, once an element of it is used.
+    """Map a raw token file into memory, read-only. But for its first bytes nothing is read until an element is used.
 
     The system is told that reads come in no order, so that it reads no pages ahead of them. The file does not know
     its dtype: of a wrong one, only a size that is no whole number of tokens can be noticed here.

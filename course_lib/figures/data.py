@@ -62,7 +62,7 @@ def draw_loaded(panels: Mapping[str, Bool[np.ndarray, "pages"]], near: str, wind
             f"draw_loaded(): {len(panels)} panels of {sorted(lengths)} pages, near {near!r}, bytes {window}; 1 to "
             f"{MOST_PANELS} panels of the same length, one of them and bytes within it, can be drawn."
         )
-    figure, axes = new_figure(10, 5.6, rows=2, columns=len(panels), squeeze=False, height_ratios=(3.1, 1.5))
+    figure, axes = new_figure(10, 5.3, rows=2, columns=len(panels), squeeze=False, height_ratios=(3.1, 1.35))
     for panel, (title, loaded) in zip(axes[0], panels.items(), strict=True):
         _draw_map(panel, loaded)
         panel.set_title(f"{title}\n{int(loaded.sum()):,} of {pages:,} pages")
