@@ -1,5 +1,6 @@
 """The solutions of notebook 14 against the course's own library and against real models, and what learners write."""
 import itertools
+import re
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from course_lib.exercises import nb14
 from course_lib.exercises.engine.judge import judge
 from course_lib.exercises.nb14 import flops_per_token, gpt_parameters, memory_per_gpu, mfu_and_days, plan_run
 from course_lib.precision import ParameterBytes
+from course_lib.publishing.notebooks import NOTEBOOKS, read_notebook
 from course_lib.transformer import GPT, GPT2, GPTConfig, largest_model, next_token_loss, sharded, training_days
 
 
@@ -54,6 +56,19 @@ def test_a_plan_spends_its_dollars_and_fits(dollars):
     assert plan["days"] * 24 * 8 * 2.5 == pytest.approx(dollars)
     assert plan["parameters"] <= 8 * 80e9 / 2 / 16
     assert plan["tokens"] >= 20 * plan["parameters"] * (1 - 1e-9)
+
+
+def test_the_two_guesses_of_notebook_00_come_back():
+    """A guess is found by its question, so that both notebooks have to ask it in the same words."""
+    sources = (
+        "\n".join(cell.source for cell in read_notebook(NOTEBOOKS / name).cells)
+        for name in ("00_start_here.ipynb", "14_transformer_accounting.ipynb")
+    )
+    asked, answered = (re.findall(r'predict\(\s*"([^"]+)",\s*(guess|measured)=', source) for source in sources)
+    questions = [question for question, what in asked if what == "guess" and "H100" in question]
+    assert len(questions) == 2
+    assert [question for question, what in answered if what == "measured" and question in questions] == questions
+    assert not [question for question, what in answered if what == "guess" and question in questions]
 
 
 OWN = "a mistake of its own"
