@@ -5,6 +5,9 @@ One file per topic. A picture's file (and matplotlib with it) loads when the pic
 from importlib import import_module
 
 _HOME_OF = {
+    "draw_intervals": "checkpointing",
+    "draw_moments": "checkpointing",
+    "draw_resumes": "checkpointing",
     "draw_course": "course",
     "draw_predict_measure_reconcile": "course",
     "draw_loaded": "data",
@@ -31,6 +34,9 @@ _HOME_OF = {
     "draw_bytes": "optimizers",
     "draw_paths": "optimizers",
     "draw_steps": "optimizers",
+    "draw_gradients": "precision",
+    "draw_recipe_bytes": "precision",
+    "draw_weight_paths": "precision",
     "draw_roofline": "roofline",
     "draw_rooflines": "roofline",
     "draw_activations": "step_costs",
