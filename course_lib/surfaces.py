@@ -108,7 +108,7 @@ def _dents(p: Tensor) -> Tensor:
 
 
 VALLEY = Surface(
-    "valley", "(x² + 25·y²)/2", _valley, (-4.6, 2.0), (-1.9, 1.9), start=(-4.0, 1.0), lowest=((0.0, 0.0),)
+    "valley", "(x² + 25·y²)/2", _valley, (-4.6, 2.0), (-2.3, 2.3), start=(-4.0, 1.5), lowest=((0.0, 0.0),)
 )
 # VALLEY turned by 45 degrees, its start too: what walks the same path there and here does not care about the axes.
 DIAGONAL_VALLEY = Surface(
@@ -116,8 +116,8 @@ DIAGONAL_VALLEY = Surface(
     "((x + y)² + 25·(y − x)²)/4",
     _diagonal_valley,
     (-4.6, 2.0),
-    (-3.4, 2.0),
-    start=(-5 / math.sqrt(2), -3 / math.sqrt(2)),
+    (-3.8, 1.4),
+    start=(-5.5 / math.sqrt(2), -2.5 / math.sqrt(2)),
     lowest=((0.0, 0.0),),
 )
 BANANA = Surface(  # Rosenbrock 1960
