@@ -14,7 +14,8 @@ NAME = "07_formulas.ipynb"
 
 def lecture() -> NotebookNode:
     """Two stacks, three slides, four minutes; formulas, a figure, code, an error, a question, a skipped exercise."""
-    figure = new_output("display_data", {"image/png": PNG, "text/plain": ALT}, metadata={"image/png": {"alt": ALT}})
+    drawn = {"image/png": {"alt": ALT, "width": 300}}
+    figure = new_output("display_data", {"image/png": PNG, "text/plain": ALT}, metadata=drawn)
     table = {"text/html": "<table><tr><td><a href='03_strides.ipynb'>03</a></td></tr></table>", "text/plain": "03"}
     error = new_output("error", ename="ValueError", evalue="no <b>", traceback=["ValueError: no <b>"])
     asked = new_output("execute_result", {"text/plain": "Bytes: no guess yet."}, execution_count=1)

@@ -16,6 +16,7 @@ from course_lib.classroom import desk, lab
 STATE = ".lab"
 SETTINGS = {
     "jupyterlab-slideshow/plugin": {"active": True},  # begins with the slideshow …
+    "@jupyterlab/notebook-extension/tracker": {"windowingMode": "none"},  # all cells are there to be gone to
     "@jupyterlab/apputils-extension/themes": {  # … in letters for a hall
         "overrides": {"code-font-size": "18px", "content-font-size1": "19px"}
     },

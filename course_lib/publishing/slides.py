@@ -148,7 +148,7 @@ def build(lessons: list[Lesson], folder: Path) -> None:
         write(folder / f"{one.lesson.stem}.html", environment.get_template("deck.html.j2").render(deck=one))
     write(folder / "index.html", environment.get_template("decks.html.j2").render(decks=decks))
     static = folder / "_static"
-    copy_assets(static, "base.css", "deck.css", "deck.js", "page.css")
+    copy_assets(static, "base.css", "deck.css", "deck.js", "page.css", "page.js")
     for file in ("dist/reveal.js", "dist/reveal.css", "plugin/notes/notes.js"):
         shutil.copyfile(reveal() / file, static / Path(file).name)
     shutil.copyfile(reveal() / "LICENSE", static / "reveal-LICENSE")

@@ -9,6 +9,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,20 +45,26 @@ class Lab:
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    root = tmp_path_factory.mktemp("course")
+    with serve(tmp_path_factory.mktemp("course"), "work", "lab") as served:
+        yield served
+
+
+@contextmanager
+def serve(root: Path, folder: str, *command: str) -> Iterator[Lab]:
+    """JupyterLab on a copy of the course in `root`, where the command line lays the notebooks into `folder`."""
     for name in ("course_lib", "notebooks"):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints"))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    served = Lab(f"http://localhost:{port}", secrets.token_hex(16), root / "work")
+    served = Lab(f"http://localhost:{port}", secrets.token_hex(16), root / folder)
     ours = [f"--ServerApp.port={port}", "--ServerApp.port_retries=0", "--no-browser"]
     ours += [f"--IdentityProvider.token={served.token}", "--LabApp.expose_app_in_browser=True"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("JUPYTER")}
     environment |= {"HOME": str(root), "PYTHONPATH": str(root), "COURSE_PROGRESS": str(root / "progress.json")}
-    command = [sys.executable, "-m", "course_lib.classroom", "lab", *ours]
+    started = [sys.executable, "-m", "course_lib.classroom", *command, *ours]
     with open(root / "lab.log", "w", encoding="utf-8") as log:
-        server = subprocess.Popen(command, cwd=root, env=environment, stdout=log, stderr=subprocess.STDOUT)
+        server = subprocess.Popen(started, cwd=root, env=environment, stdout=log, stderr=subprocess.STDOUT)
         try:
             _wait_for(served, server, root / "lab.log")
             yield served

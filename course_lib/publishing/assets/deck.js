@@ -21,5 +21,6 @@
   await Reveal.initialize({
     width: WIDTH, height: HEIGHT, margin: 0, maxScale: 4, center: false, hash: true, transition: "none",
     slideNumber: "c/t", pdfSeparateFragments: false, pdfMaxPagesPerSlide: 1, plugins: [RevealNotes],
+    defaultTiming: 60, // switches on the pace in the speaker view; each slide has its own data-timing
   });
 })();
