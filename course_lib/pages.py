@@ -21,7 +21,8 @@ def loaded_pages(array: np.ndarray) -> Bool[np.ndarray, "pages"]:
     """For each page that `array` lies on, in order, whether it is in memory.
 
     Linux and Windows tell which pages this process has mapped; where the system tells only which are in memory for
-    whatever process (macOS), it is that. Looking loads nothing.
+    whatever process (macOS), it is that. Looking loads nothing. (Of a file that is in memory already, such as one that
+    was written a moment ago, Linux maps up to 15 neighbours along with the page that is touched.)
 
     Raises OSError where the system does not tell.
     """
