@@ -417,9 +417,9 @@ def decay_groups(model: nn.Module, weight_decay: float) -> list[dict]:
 
 
 def _tied(words, dim):
-    """An embedding, a norm, and an output layer that shares the embedding's weight."""
+    """An embedding, a norm, an output layer that shares the embedding's weight, and a scale without any axis."""
     model = nn.Sequential(nn.Embedding(words, dim), nn.LayerNorm(dim), nn.Linear(dim, words, bias=False))
-    model[2].weight = model[0].weight
+    model[2].weight, model.scale = model[0].weight, nn.Parameter(torch.ones(()))
     return model
 
 
@@ -433,7 +433,7 @@ decay_groups.cases(
     case("nn.Linear(3, 2), 0.1", "a layer with a bias"),
     case("nn.Sequential(nn.Linear(4, 3), nn.LayerNorm(3), nn.Linear(3, 2)), 0.01", "a norm between two layers"),
     case("nn.Sequential(nn.Conv2d(3, 4, 5), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(4, 2)), 0.1", "a convolution"),
-    case("_tied(5, 3), 0.2", "a weight that two layers share"),
+    case("_tied(5, 3), 0.2", "a weight that two layers share, and a single number"),
     case('_frozen(nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 2)), "0.weight", "1.bias"), 0.1', "frozen parameters"),
     "nn.Sequential(nn.Embedding(7, 4), nn.Conv1d(4, 2, 3)), 0.3",
     "nn.Linear(3, 2, bias=False), 0.1",

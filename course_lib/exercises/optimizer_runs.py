@@ -28,12 +28,13 @@ def with_gaps(gradients: list[Gradients]) -> list[Gradients]:
 
 
 class _Run:
-    """p and q, in a group each, and the candidate's optimizer on them."""
+    """p and q, in a group each if q has hyper-parameters of its own, and the candidate's optimizer on them."""
 
     def __init__(self, candidate: Callable, settings: dict, own: dict, start: list[Tensor]) -> None:
         self.params = [nn.Parameter(x.clone()) for x in start]
         self.views = [x.detach() for x in self.params]  # these see a step only if it writes in place
-        self.optimizer = candidate([{"params": self.params[:1]}, {"params": self.params[1:], **own}], **settings)
+        groups = [{"params": self.params[:1]}, {"params": self.params[1:], **own}]
+        self.optimizer = candidate(groups if own else self.params, **settings)
         self.gradients_unharmed = True
 
     def step(self, gradients: Gradients, lr: float | None, set_to_none: bool) -> None:
