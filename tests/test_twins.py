@@ -158,9 +158,10 @@ def test_a_notebooks_version_does_what_the_librarys_does(one: Definition) -> Non
 
 def test_every_entry_is_about_something_that_exists() -> None:
     assert set(COMPARISONS) <= set(OFFERED)
+    written = {path.name[:2] for path in find_notebooks([])}
     for (number, name, text), why in DIFFERENT.items():
         held = [one for one in ALL if (one.notebook, one.name) == (number, name) and text in one.text]
-        assert len(held) == 1, f"{len(held)} cells of notebook {number} define {name} and hold {text!r}"
+        assert len(held) == (number in written), f"{len(held)} definitions of {name} in {number} hold {text!r}"
         assert len(why.split()) > 4
 
 

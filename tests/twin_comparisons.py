@@ -12,10 +12,14 @@ import numpy as np
 import torch
 from torch import nn
 
+from course_lib import modules, optim
+
 Comparison = Callable[[object, object], None]
 COMPARISONS: dict[str, Comparison] = {}
 # (notebook, name, some text of its cell): why that version is other than the library's. A comparison has to notice.
-DIFFERENT: dict[tuple[str, str, str], str] = {}
+DIFFERENT: dict[tuple[str, str, str], str] = {
+    ("11", "train", "num_layers=0"): "As it was published: it ignores two of its settings, and the notebook finds out.",
+}
 
 
 def compares(name: str) -> Callable[[Comparison], Comparison]:
@@ -153,3 +157,19 @@ def _matmul_flops(mine, ours):
     """Notebook 13's takes a dtype and lets torch count a (64, 128) matrix times a (128, 32) one: as many in each."""
     for dtype in (torch.float64, torch.float32, torch.bfloat16, torch.float16):
         assert mine(dtype) == ours(64, 128, 32)
+
+
+@compares("train")
+def _train(mine, ours):
+    """A notebook's is told the sizes and the rate, the library's gets the model and the optimizer: the same losses."""
+
+    def get_batch(size):
+        x = torch.randn(size, 5)
+        return x, x.sum(1)
+
+    for num_layers, lr in ((0, 0.01), (2, 0.01), (0, 0.02)):
+        _, losses = seeded(lambda: mine("run", get_batch, 5, num_layers, 4, 10, lr))  # noqa: B023  (called at once)
+        torch.manual_seed(0)
+        model = modules.Cruncher(5, num_layers)
+        optimizer = optim.SGD(model.parameters(), lr=lr)
+        assert losses == ours(model, lambda: get_batch(4), optimizer, 10).losses
