@@ -18,7 +18,7 @@ def make(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_make_alone_lists_every_target() -> None:
     told = make()
     assert told.returncode == 0
-    targets = "lab edit fresh test test-browser notebooks solutions lint bench clean help".split()
+    targets = "lab edit fresh present slides html test test-browser notebooks solutions lint bench clean help".split()
     assert not [target for target in targets if f"make {target} " not in told.stdout]
 
 

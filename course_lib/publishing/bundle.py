@@ -27,7 +27,7 @@ ABOUT = "_static/ABOUT.txt"  # also tells a folder of ours, which may be replace
 ABOUT_TEXT = """Made by course_lib from the notebooks of the course; the next build replaces this folder.
 
 The course: text and figures CC BY 4.0, code MIT. reveal.js: MIT (reveal-LICENSE). Source Sans Pro: SIL OFL 1.1
-(source-sans-LICENSE). DejaVu Sans Mono: its own free licence (dejavu-LICENSE).
+(source-sans-LICENSE), and so is STIX Two Math. DejaVu Sans Mono: its own free licence (dejavu-LICENSE).
 """
 
 
@@ -138,6 +138,7 @@ def copy_assets(static: Path, *names: str) -> None:
     dejavu = Path(get_data_path(), "fonts", "ttf")
     shutil.copyfile(dejavu / "DejaVuSansMono.ttf", static / "DejaVuSansMono.ttf")
     shutil.copyfile(dejavu / "LICENSE_DEJAVU", static / "dejavu-LICENSE")
+    shutil.copyfile(Path(str(files("ziamath"))) / "fonts" / "STIXTwoMath-Regular.ttf", static / "STIXTwoMath.ttf")
     for name in names:
         shutil.copyfile(HERE / "assets" / name, static / name)
 
