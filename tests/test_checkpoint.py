@@ -494,6 +494,14 @@ def test_interrupted_while_it_writes(saved, monkeypatch):
     assert saved.read_bytes() == before and os.listdir(saved.parent) == [saved.name]
 
 
+@posix
+def test_a_link_goes_on_pointing_to_what_it_points_to(saved, tmp_path):
+    link, run = tmp_path / "last.pt", Run()
+    link.symlink_to(saved)
+    assert save_checkpoint(link, run.model, run.optimizer, 9) == link and link.is_symlink()
+    assert load_checkpoint(saved, run.model).step == 9
+
+
 def test_places_where_no_file_can_be(tmp_path):
     run = Run()
     (tmp_path / "directory").mkdir()

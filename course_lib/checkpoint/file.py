@@ -18,6 +18,7 @@ class CheckpointDamaged(ValueError):
 
 def write(path: Path, content: dict) -> None:
     """Write beside `path`, flush, rename, and flush the directory, which is where a rename is written down."""
+    path = Path(os.path.realpath(path))  # a link goes on pointing to what it points to
     _make_directory(path.parent)
     if path.is_dir():
         raise IsADirectoryError(f"save_checkpoint(): path is {path.name!r}, which is a directory; a file is asked for.")

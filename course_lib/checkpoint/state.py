@@ -95,11 +95,15 @@ def require_fitting_model(path: Path, saved: dict, model: nn.Module) -> None:
     for name, x in own.items() if complaint is None else ():
         if isinstance(x, Tensor) and x.is_meta:
             raise ValueError(f"load_checkpoint(): {name} is on the meta device, where no numbers can be put.")
-        if isinstance(x, Tensor) and (saved[name].shape, saved[name].dtype) != (x.shape, x.dtype):
+        if isinstance(x, Tensor) and not _is_alike(x, saved[name]):
             complaint = f"holds {name} as {describe(saved[name])}, and the model's is {describe(x)}"
             break
     if complaint:
         raise ValueError(f"load_checkpoint(): {path.name} is another model's: it {complaint}.")
+
+
+def _is_alike(x: Tensor, saved: object) -> bool:
+    return isinstance(saved, Tensor) and (saved.shape, saved.dtype) == (x.shape, x.dtype)
 
 
 def require_fitting_optimizer(path: Path, saved: dict, own: dict) -> None:
