@@ -87,7 +87,8 @@ def write(
     """`start`, and so many characters after it, each drawn by what `model` says to the len(start) characters before it.
 
     The model gets tokens of shape (1, len(start)) and gives logits of shape (1, len(ALPHABET)); they are divided by
-    `temperature`: below 1 likely characters become likelier still. Raises ValueError unless it is above 0, and for an empty `start`.
+    `temperature`: below 1 likely characters become likelier still. Raises ValueError for an empty `start`, and for a
+    temperature that is not above 0.
     """
     if not 0 < temperature < math.inf:
         raise ValueError(f"write(): temperature is {temperature}; a finite number above 0 is asked for.")
