@@ -40,7 +40,7 @@ CHAPTERS = (
         "11", "training_loop", "Training loop", "Why does one run learn and another blow up?", ("09", "10"), 70, 46
     ),
     Chapter("12", "checkpointing", "Checkpointing", "What do you save to go on bit for bit?", ("11",), 60, 42),
-    Chapter("13", "mixed_precision", "Mixed precision", "Where are 16 bits enough?", ("11",)),
+    Chapter("13", "mixed_precision", "Mixed precision", "Where are 16 bits enough?", ("11",), 65, 45),
     Chapter(
         "14", "transformer_accounting", "Accounting for a transformer", "How long, how large, how stable?",
         ("12", "13"), 75, 46,

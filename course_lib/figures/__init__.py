@@ -36,6 +36,7 @@ _HOME_OF = {
     "draw_steps": "optimizers",
     "draw_gradients": "precision",
     "draw_recipe_bytes": "precision",
+    "draw_recipe_losses": "precision",
     "draw_weight_paths": "precision",
     "draw_roofline": "roofline",
     "draw_rooflines": "roofline",

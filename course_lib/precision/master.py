@@ -72,7 +72,7 @@ class MasterWeights(_TwoSets):
     @checked
     def __init__(self, gradients: Literal["float32", "bfloat16"] = "float32") -> None:
         self._gradients = gradients
-        self.name = f"bfloat16 with master weights, {gradients} gradients"
+        self.name = f"master weights, {gradients} gradients"
         self._assumes = "float32 masters and gradients" if gradients == "float32" else (
             "float32 masters; bfloat16 gradients, and float32 copies of them for the optimizer"
         )
