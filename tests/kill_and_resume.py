@@ -39,6 +39,8 @@ from course_lib.randomness import seed_everything
 from course_lib.schedules import cosine
 
 STEPS, VOCABULARY, PATIENCE_SECONDS = 80, 16, 300
+UNREADABLE = "unreadable files under a checkpoint's name"
+STRANDED = "kills that left nothing to go on from where there had been a checkpoint"
 
 
 def live(directory: str, started: Connection | None = None, steps: int = STEPS) -> None:
@@ -104,9 +106,9 @@ def look(directory: Path, counts: Counter) -> None:
             read(path, only_look=True)
             whole.append(path)
         except CheckpointDamaged:
-            counts["unreadable files under a checkpoint's name"] += 1
+            counts[UNREADABLE] += 1
     counts["kills while a file was being written"] += any(directory.glob(".*.partial"))
-    counts["kills after which there was nothing to go on from, though it had been"] += directory in SAVED and not whole
+    counts[STRANDED] += directory in SAVED and not whole
     SAVED.update([directory] if whole else [])
 
 
@@ -148,7 +150,7 @@ def main() -> int:
     asked = parser.parse_args()
     # A fork has torch imported already and begins within milliseconds; elsewhere than on Linux it is not safe.
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-    chance, counts = random.Random(asked.seed), Counter({"asked for": asked.kills})
+    chance, counts = random.Random(asked.seed), Counter({"asked for": asked.kills, UNREADABLE: 0, STRANDED: 0})
     with tempfile.TemporaryDirectory() as folder:
         live(str(Path(folder, "warm-up")), steps=1)  # imports what the first step needs
         seconds = start_and_wait(context, Path(folder, "never killed")) / 3
@@ -165,8 +167,7 @@ def report(counts: Counter) -> int:
     """Print the figures; 0 if all is well."""
     del counts["asked for"]
     print(*(f"{count:5}  {name}" for name, count in counts.items()), sep="\n")
-    bad = counts["unreadable files under a checkpoint's name"]
-    bad += counts["kills after which there was nothing to go on from, though it had been"]
+    bad = counts[UNREADABLE] + counts[STRANDED]
     return int(bad > 0 or counts["runs"] == 0 or counts["runs that ended bit-equal"] < counts["runs"])
 
 

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import warnings
 import zipfile
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -199,12 +199,14 @@ def test_extra_comes_back_as_it_was(tmp_path):
         "from NumPy": (np.float64(0.1), np.int32(7), np.bool_(True)),
         "empty": [{}, [], ""],
         "ordered": OrderedDict(b=1, a=2),
+        "counted": Counter("aab"),
         "a parameter": nn.Parameter(torch.ones(2)),
     }
     path = save_checkpoint(tmp_path / "a.pt", run.model, run.optimizer, 0, extra=extra)
     loaded = load_checkpoint(path, run.model).extra
     assert list(flat(loaded)) == list(flat({**extra, "a parameter": torch.ones(2)}))
     assert not loaded["a parameter"].requires_grad and type(loaded["from NumPy"][0]) is float
+    assert type(loaded["ordered"]) is OrderedDict and loaded["counted"].total() == 3
 
 
 @pytest.mark.parametrize(

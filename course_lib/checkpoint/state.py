@@ -1,6 +1,6 @@
 """What a checkpoint holds: collected so that a file can hold it, held against a run, and put back into it."""
 import random
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from itertools import chain
 from pathlib import Path
 
@@ -27,12 +27,20 @@ def storable(value: object, where: str) -> object:
         return type(value)(storable(one, f"{where}[{number}]") for number, one in enumerate(value))
     if isinstance(value, dict):
         kept = {storable(key, f"a key of {where}"): storable(one, f"{where}[{key!r}]") for key, one in value.items()}
-        if not isinstance(value, OrderedDict):
-            return kept
-        ordered = OrderedDict(kept)
-        ordered._metadata = getattr(value, "_metadata", None)  # the versions of a model's modules
-        return ordered
+        return _like(value, kept)
     raise TypeError(f"save_checkpoint(): {where} is {describe(value)}; {_KINDS}.")
+
+
+def _like(value: dict, kept: dict) -> dict:
+    """`kept` as the kind of dict that `value` is; a model's also knows the versions of its modules."""
+    if isinstance(value, Counter):
+        return Counter(kept)
+    if not isinstance(value, OrderedDict):
+        return kept
+    ordered = OrderedDict(kept)
+    if hasattr(value, "_metadata"):
+        ordered._metadata = value._metadata
+    return ordered
 
 
 def _compact(x: Tensor, where: str) -> Tensor:
