@@ -1,4 +1,5 @@
 """A lecture with live cells: the copy that is thrown away, what stays in it, and what the slides skip."""
+import atexit
 import json
 import os
 import stat
@@ -85,7 +86,6 @@ def test_what_the_slides_skip_runs_by_itself_once_and_unseen(course: Path, capsy
     copy = begin(course)
     cells = json.loads(copy.read_text(encoding="utf-8"))["cells"]
     shell = InteractiveShell(ipython_dir=str(course / "ipython"))
-    shell.history_manager.enabled = False  # its file goes with this test's folder
     hall.run_skipped_cells(shell, str(copy))
 
     def run(place: int) -> None:
@@ -103,6 +103,8 @@ def test_what_the_slides_skip_runs_by_itself_once_and_unseen(course: Path, capsy
     assert shell.user_ns["steps"][4:] == ["last", "shown"]
     run(4)  # the presenter may show it after all
     assert capsys.readouterr().out == "unseen\n"
+    shell.history_manager.end_session()
+    atexit.unregister(shell.atexit_operations)  # by then this test's folder is gone
 
 
 def test_the_kernel_of_the_lecture_begins_with_it(course: Path) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -138,14 +138,19 @@ def copy_assets(static: Path, *names: str) -> None:
     dejavu = Path(get_data_path(), "fonts", "ttf")
     shutil.copyfile(dejavu / "DejaVuSansMono.ttf", static / "DejaVuSansMono.ttf")
     shutil.copyfile(dejavu / "LICENSE_DEJAVU", static / "dejavu-LICENSE")
-    shutil.copyfile(Path(str(files("ziamath"))) / "fonts" / "STIXTwoMath-Regular.ttf", static / "STIXTwoMath.ttf")
+    shutil.copyfile(_inside("ziamath") / "fonts" / "STIXTwoMath-Regular.ttf", static / "STIXTwoMath.ttf")
     for name in names:
         shutil.copyfile(HERE / "assets" / name, static / name)
 
 
 def reveal() -> Path:
     """Where the sphinx-revealjs package keeps reveal.js."""
-    return Path(str(files("sphinx_revealjs"))) / "_static" / "revealjs"
+    return _inside("sphinx_revealjs") / "_static" / "revealjs"
+
+
+def _inside(package: str) -> Path:
+    """The folder of a package that is not imported: only files are wanted of it."""
+    return Path(find_spec(package).submodule_search_locations[0])
 
 
 def run(kind: Kind, arguments: list[str] | None, description: str) -> int:
