@@ -141,7 +141,7 @@ def test_conda_installs_the_same() -> None:
 
 
 def test_ci_runs_the_readmes_command() -> None:
-    assert re.search(r"^make test$", (ROOT / ".ci" / "run").read_text(encoding="utf-8"), re.MULTILINE)
+    assert re.search(r"^twice make test$", (ROOT / ".ci" / "run").read_text(encoding="utf-8"), re.MULTILINE)
 
 
 def test_make_test_adds_nothing_to_pytest() -> None:
