@@ -84,7 +84,7 @@ def draw_recipe_losses(curves: Mapping[str, Sequence[float]]) -> Figure:
         width = max(2.0, 11 - 3 * number)
         axes.plot(losses, color=_LOSS_COLOURS[number], linewidth=width, solid_capstyle="butt", label=name)
     axes.set(xlabel="step", ylabel="loss", yscale="log")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 5)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_locator(NullLocator())
     for line in axes.legend(loc="lower left").get_lines():
