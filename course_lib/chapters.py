@@ -37,8 +37,7 @@ CHAPTERS = (
     Chapter("09", "data_loading", "Data loading", "How do you train on more data than memory holds?", ("03",), 60, 39),
     Chapter("10", "optimizers", "Optimizers", "What does an optimizer have to remember?", ("08",), 65, 45),
     Chapter(
-        "11", "training_loop", "Training loop", "Why does one run learn and another blow up?", ("09", "10"), 70, 46
-    ),
+        "11", "training_loop", "Training loop", "Why does one run learn and another blow up?", ("09", "10"), 70, 46),
     Chapter("12", "checkpointing", "Checkpointing", "What do you save to go on bit for bit?", ("11",), 60, 42),
     Chapter("13", "mixed_precision", "Mixed precision", "Where are 16 bits enough?", ("11",), 65, 45),
     Chapter(

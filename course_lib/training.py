@@ -20,6 +20,7 @@ from course_lib.precision import Precision
 from course_lib.schedules import Schedule
 
 Batch = tuple[Tensor, Tensor]
+MOST_SKIPS = 50  # steps in a row: a scale that has been halved so often is not what was too large
 
 
 @dataclass
@@ -101,12 +102,14 @@ def train(
     scaled down to it. `precision` is a recipe of course_lib.precision; None is the one that leaves all as it is.
     `after_step(step, loss)` is called after each step.
 
-    Raises TrainingDiverged for a loss or a gradient norm that is not finite, before the weights are touched; in a
-    recipe that skips overflowing steps, for the loss alone.
+    Raises TrainingDiverged for a loss or a gradient norm that is not finite, before the weights are touched. A recipe
+    that skips overflowing steps may skip 50 in a row for their gradient norm.
 
     With `checkpoint_directory` a run goes on where the newest good checkpoint there ends: model, optimizer, random
     generators, `sampler`, recipe and history are restored, so that the history returned is the whole one, and to the
-    bit what it would be without the break. A checkpoint is written every `checkpoint_every` steps and after the last.
+    bit what it would be without the break (on a GPU, if its kernels repeat to the bit). What `get_batch` draws has to
+    come from these generators or from `sampler`. A checkpoint is written every `checkpoint_every` steps and after the
+    last.
 
     `progress` shows a bar; None shows one in a terminal and in a notebook that somebody has open.
     """
@@ -142,6 +145,7 @@ class _Loop:
     max_grad_norm: float | None
     precision: Precision
     history: History
+    skipped: int = 0  # steps in a row
 
     def step(self, step: int) -> float:
         """One step; returns its loss. Until loss and gradient norm are known, nothing but gradients is changed."""
@@ -154,13 +158,14 @@ class _Loop:
         self.precision.unscale()
         norm = _gradient_norm(self.optimizer)
         value, grad_norm = float(loss.detach()), float(norm)
-        if not math.isfinite(value) or not (math.isfinite(grad_norm) or self.precision.skips_overflow):
+        may_skip = self.precision.skips_overflow and self.skipped < MOST_SKIPS
+        if not math.isfinite(value) or not (math.isfinite(grad_norm) or may_skip):
             raise TrainingDiverged(step, value, grad_norm, self.history)
         if self.max_grad_norm is not None and math.isfinite(grad_norm):
             clip_grads_with_norm_(_parameters(self.optimizer), self.max_grad_norm, norm)
         with _scaled_rates(self.optimizer, 1.0 if self.schedule is None else self.schedule(step)):
             self._record(step, value, grad_norm)
-            self.precision.step()
+            self.skipped = 0 if self.precision.step() else self.skipped + 1
         return value
 
     def _record(self, step: int, loss: float, grad_norm: float) -> None:

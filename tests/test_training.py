@@ -179,6 +179,15 @@ def test_a_learning_rate_that_is_too_large_stops_the_run():
         run(300, num_layers=3, lr=0.1)
 
 
+def test_a_recipe_does_not_skip_for_ever():
+    model = cruncher()
+    model.final.weight.register_hook(lambda g: g * math.nan)
+    weights = [p.detach().clone() for p in model.parameters()]
+    with pytest.raises(TrainingDiverged, match=r"^training diverged at step 50: loss \d.*, gradient norm nan;"):
+        train(model, linear_batches(), SGD(model.parameters(), lr=1e-3), 1000, precision=ScaledFloat16())
+    assert all(map(torch.equal, model.parameters(), weights))
+
+
 class Noting(Precision):
     """A recipe that notes what it is asked to do, and scales its loss."""
 

@@ -112,7 +112,7 @@ def starting_from_the_others(train, settings, others):
         "(4, 1) minus (4,) is (4, 4): every prediction minus every target. And backward adds to what .grad holds.",
         "lr=lr; model(x).squeeze(-1); optimizer.zero_grad() before backward.",
     ],
-    why="Each of the three gives a curve that looks like training. The lr is the caller's; a loss compares element by "
+    why="To Python none of the three is an error. The lr is the caller's; a loss compares element by "
     "element only if both shapes agree; and a gradient belongs to one batch, so the old one has to go first.",
     stub='''
 def fit(model: nn.Module, batches: list, lr: float) -> list[float]:
