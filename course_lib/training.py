@@ -20,6 +20,7 @@ from course_lib.precision import Precision
 from course_lib.schedules import Schedule
 
 Batch = tuple[Tensor, Tensor]
+BAR_AFTER_SECONDS = 0.5  # a sweep of short runs shall not flicker
 MOST_SKIPS = 50  # steps in a row: a scale that has been halved so often is not what was too large
 
 
@@ -111,7 +112,7 @@ def train(
     come from these generators or from `sampler`. A checkpoint is written every `checkpoint_every` steps and after the
     last.
 
-    `progress` shows a bar; None shows one in a terminal and in a notebook that somebody has open.
+    `progress` shows a bar after half a second; None shows one in a terminal and in a notebook that somebody has open.
     """
     _require_valid(num_train_steps, start_step, max_grad_norm, checkpoint_directory, checkpoint_every)
     precision = Precision() if precision is None else precision
@@ -244,7 +245,9 @@ class _Saver:
 
 def _bar(start: int, stop: int, progress: bool | None) -> tqdm:
     shown = _somebody_looks_on() if progress is None else progress
-    return tqdm(range(start, stop), initial=start, total=stop, unit="step", leave=False, disable=not shown)
+    file = sys.stderr if sys.stderr.isatty() else sys.stdout  # a notebook paints what comes on stderr red
+    options = {"leave": False, "delay": BAR_AFTER_SECONDS, "disable": not shown, "file": file}
+    return tqdm(range(start, stop), initial=start, total=stop, unit="step", **options)
 
 
 def _somebody_looks_on() -> bool:

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.optim.lr_scheduler import LambdaLR
 
+from course_lib import training
 from course_lib.checkpoint import checkpoint_path, save_checkpoint
 from course_lib.data import TokenSampler
 from course_lib.modules import Cruncher
@@ -287,10 +288,13 @@ def test_a_bar_is_shown_to_whoever_looks_on(environment, shown, monkeypatch, cap
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     run(3)
+    assert capsys.readouterr() == ("", ""), "a short run shows nothing to anybody"
+    monkeypatch.setattr(training, "BAR_AFTER_SECONDS", 0)
+    run(3)
     said = capsys.readouterr()
-    assert not said.out and ("0/3" in said.err) == shown == bool(said.err)
+    assert ("0/3" in said.out) == shown == bool(said.out) and not said.err
     run(3, progress=not shown)
-    assert bool(capsys.readouterr().err) != shown
+    assert bool(capsys.readouterr().out) != shown
 
 
 # ---------------------------------------------------------------- going on where a run broke off
