@@ -28,16 +28,17 @@ CHAPTERS = (
     Chapter("00", "start_here", "Start here", "What can this machine do, and how do you work here?", (), 10, 10),
     Chapter("01", "tensors", "Tensors", "How many bytes, and which shape comes out?", ("00",), 55, 41),
     Chapter("02", "floats", "Floats", "Which numbers can it hold?", ("01",), 65, 47),
-    Chapter("03", "strides_and_views", "Strides and views", "What is free, and what copies?", ("01",), 60, 45),
+    Chapter("03", "strides_and_views", "Strides and views", "What is free, and what copies?", ("01",), 60, 47),
     Chapter("04", "einops_and_typed_shapes", "Einops and typed shapes", "Which axis is which?", ("03",), 60, 42),
     Chapter("05", "flops", "FLOPs", "How much arithmetic is it, and how fast does it run?", ("02", "04"), 65, 43),
     Chapter("06", "gradients", "Gradients", "What does a backward pass cost?", ("05",), 60, 45),
     Chapter("07", "initialization", "Initialization", "Does a signal survive twenty layers?", ("06",), 55, 40),
     Chapter("08", "custom_modules", "Custom modules", "What belongs to a model?", ("07",), 60, 44),
     Chapter("09", "data_loading", "Data loading", "How do you train on more data than memory holds?", ("03",), 60, 39),
-    Chapter("10", "optimizers", "Optimizers", "What does an optimizer have to remember?", ("08",), 65, 45),
+    Chapter("10", "optimizers", "Optimizers", "What does an optimizer have to remember?", ("08",), 65, 47),
     Chapter(
-        "11", "training_loop", "Training loop", "Why does one run learn and another blow up?", ("09", "10"), 70, 46),
+        "11", "training_loop", "Training loop", "Why does one run learn and another blow up?", ("09", "10"), 70, 46
+    ),
     Chapter("12", "checkpointing", "Checkpointing", "What do you save to go on bit for bit?", ("11",), 60, 42),
     Chapter("13", "mixed_precision", "Mixed precision", "Where are 16 bits enough?", ("11",), 65, 45),
     Chapter(

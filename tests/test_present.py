@@ -26,6 +26,8 @@ def course(tmp_path: Path) -> Path:
         slide(new_code_cell("def answer(): ...\n\nsteps.append('exercise')", metadata={"tags": ["exercise"]}), "skip"),
         slide(new_code_cell("print('unseen'); steps.append('skipped')"), "skip"),
         slide(new_code_cell("1 / 0"), "skip"),
+        slide(new_code_cell("1 / 0  # a lesson", metadata={"tags": ["raises-exception"]}), "-"),
+        slide(new_code_cell("steps.append('jumped over')", execution_count=1), "slide", 1),
         slide(new_code_cell("steps.append('last')"), "fragment"),
     ]
     save(tmp_path / "Kurs für alle" / "notebooks", new_notebook(cells=cells), NAME)
@@ -82,25 +84,25 @@ def test_a_folder_that_cannot_be_written_gets_one_sentence(course: Path, capsys)
     assert "cannot be written" in told and "\n" not in told
 
 
-def test_what_the_slides_skip_runs_by_itself_once_and_unseen(course: Path, capsys) -> None:
+def test_what_comes_before_a_cell_runs_by_itself_once_and_unseen(course: Path, capsys) -> None:
     copy = begin(course)
     cells = json.loads(copy.read_text(encoding="utf-8"))["cells"]
     shell = InteractiveShell(ipython_dir=str(course / "ipython"))
-    hall.run_skipped_cells(shell, str(copy))
+    hall.run_earlier_cells(shell, str(copy))
 
     def run(place: int) -> None:
         shell.run_cell("".join(cells[place]["source"]), cell_id=cells[place]["id"])
 
     run(2)
     assert shell.user_ns["steps"] == ["set up", "shown"]
-    run(6)
-    assert shell.user_ns["steps"] == ["set up", "shown", "skipped", "last"]
+    run(8)
+    assert shell.user_ns["steps"] == ["set up", "shown", "skipped", "jumped over", "last"]
     said = capsys.readouterr()
     assert said.out == ""
-    assert said.err.strip() == "A cell that the slides skip has failed: ZeroDivisionError: division by zero"
-    run(6)
+    assert said.err.strip() == "A cell above this one has failed: ZeroDivisionError: division by zero"
+    run(8)
     run(2)
-    assert shell.user_ns["steps"][4:] == ["last", "shown"]
+    assert shell.user_ns["steps"][5:] == ["last", "shown"]
     run(4)  # the presenter may show it after all
     assert capsys.readouterr().out == "unseen\n"
     shell.history_manager.end_session()

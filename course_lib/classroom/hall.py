@@ -1,20 +1,21 @@
-"""What a lecture skips still has to run: imports, and what a later slide builds on. In the hall it runs by itself."""
+"""In a lecture, what stands before a cell has run: imports that slides skip, and whatever was jumped over."""
 from __future__ import annotations
 
 import json
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 
-def run_skipped_cells(shell, notebook: str) -> None:
-    """Before a cell of `notebook` runs in this IPython shell, run the skipped cells above it, once and unseen.
+def run_earlier_cells(shell, notebook: str) -> None:
+    """Before a cell of `notebook` runs in this IPython shell, run those above it that have not, each once and unseen.
 
-    Exercises are left out: they are the learners' to solve.
+    Exercises are left out: they are the learners' to solve. An error that is not taught is told in one line.
     """
     cells = json.loads(Path(notebook).read_text(encoding="utf-8"))["cells"]
     code = [cell for cell in cells if cell["cell_type"] == "code"]
     places = {cell["id"]: place for place, cell in enumerate(code)}
-    waiting = {place: "".join(cell["source"]) for place, cell in enumerate(code) if _runs_unseen(cell)}
+    waiting = {place: cell for place, cell in enumerate(code) if "exercise" not in _tags(cell)}
 
     def before(info) -> None:
         place = places.get(info.cell_id, -1)
@@ -26,17 +27,26 @@ def run_skipped_cells(shell, notebook: str) -> None:
     shell.events.register("pre_run_cell", before)
 
 
-def _runs_unseen(cell: dict) -> bool:
-    metadata = cell["metadata"]
-    skipped = metadata.get("slideshow", {}).get("slide_type") == "skip"
-    return skipped and "exercise" not in metadata.get("tags", ())
+def _tags(cell: dict) -> list[str]:
+    return cell["metadata"].get("tags", [])
 
 
-def _run_unseen(shell, source: str) -> None:
+def _run_unseen(shell, cell: dict) -> None:
     from IPython.utils.capture import capture_output
 
-    with capture_output():
-        ran = shell.run_cell(source, silent=True)
+    with capture_output(), _no_tracebacks(shell):
+        ran = shell.run_cell("".join(cell["source"]), silent=True)
     error = ran.error_before_exec or ran.error_in_exec
-    if error:
-        print(f"A cell that the slides skip has failed: {type(error).__name__}: {error}", file=sys.stderr)
+    if error and "raises-exception" not in _tags(cell):
+        print(f"A cell above this one has failed: {type(error).__name__}: {error}", file=sys.stderr)
+
+
+@contextmanager
+def _no_tracebacks(shell):
+    """A kernel sends tracebacks past everything that captures output."""
+    usual = shell._showtraceback
+    shell._showtraceback = lambda *_: None
+    try:
+        yield
+    finally:
+        shell._showtraceback = usual

@@ -21,8 +21,8 @@ SETTINGS = {
         "overrides": {"code-font-size": "18px", "content-font-size1": "19px"}
     },
 }
-STARTUP = """from course_lib.classroom.hall import run_skipped_cells
-run_skipped_cells(get_ipython(), {path!r})
+STARTUP = """from course_lib.classroom.hall import run_earlier_cells
+run_earlier_cells(get_ipython(), {path!r})
 """
 
 

@@ -16,6 +16,8 @@ SEEN = """() => {
   return {marked: notebook.activeCellIndex, kinds: seen.map(cell => cell.model.type),
           letters: parseFloat(getComputedStyle(seen[0].node.querySelector('p')).fontSize)};
 }"""
+MARKED = "() => window.jupyterapp.shell.currentWidget.content.activeCellIndex"
+SOURCE = "() => window.jupyterapp.shell.currentWidget.content.activeCell.model.sharedModel.getSource()"
 MOVED = "before => window.jupyterapp.shell.currentWidget.content.activeCellIndex > before"
 RAN = """place => {
   const cell = window.jupyterapp.shell.currentWidget.content.widgets[place];
@@ -49,6 +51,24 @@ def test_the_live_slideshow_goes_on_and_runs_its_cells(browser, hall: Lab) -> No
     assert said.startswith("execute_result") and "no guess yet" in said
     SCREENS.mkdir(parents=True, exist_ok=True)
     show.page.screenshot(path=SCREENS / "present.png")
+    assert show.complaints == []
+    show.close()
+
+
+def test_an_explorer_lives_in_the_slideshow(browser, hall: Lab) -> None:
+    show = LabPage(browser, hall, NOTEBOOK)
+    show.page.wait_for_function(BEGUN, timeout=300 * SECONDS)
+    while "explorer = " not in show.page.evaluate(SOURCE):
+        forward(show, show.page.evaluate(MARKED))
+    show.page.keyboard.press("Shift+Enter")
+    box = show.page.locator(".explorer")
+    box.wait_for(timeout=300 * SECONDS)
+    box.get_by_role("button", name="swap last two").click()
+    show.page.wait_for_function("() => document.querySelector('.explorer').dataset.turn === '1'", timeout=300 * SECONDS)
+    assert box.locator("input").first.input_value() == "4, 3"
+    show.page.screenshot(path=SCREENS / "present_explorer.png")
+    assert show.page.locator("[data-mime-type*=error], [data-mime-type*=stderr]").count() == 0
+    assert box.evaluate("box => box.scrollWidth <= box.clientWidth + 1")
     assert show.complaints == []
     show.close()
 
