@@ -111,6 +111,22 @@ WRITTEN = [  # what a learner may write, and how it is answered: None is "correc
      "seed_and_the_next"),
     ("draw_run", RUN.format("make_generator(seed, 'w')", "make_generator(seed, 'd')"), "made_in_the_loop"),
     ("draw_run", "return [], []", OWN),
+    ("MLP", NETWORK.format(f"nn.ModuleList({LAYERS.format('')})", "nn.functional.relu6(layer(x))"), OWN),
+    ("MLP", NETWORK.format(f"nn.ModuleList({LAYERS.format('')})", "nn.functional.leaky_relu(layer(x), 1e-3)"), OWN),
+    ("Standardizer", SCALER.format(BUFFERS + "; self.register_buffer('rows', torch.tensor(0))", FIT), None),
+    ("Standardizer", SCALER.format(BUFFERS, FIT).replace("return (", "with torch.no_grad(): return ("), OWN),
+    ("Standardizer", SCALER.format(BUFFERS, FIT).replace("self.std\n", "self.std.cpu()\n"), OWN),
+    ("Standardizer", SCALER.format(BUFFERS, FIT + "; data.data.sub_(self.mean)"), OWN),
+    ("Standardizer", SCALER.format(BUFFERS, "d = data.detach(); self.mean += d.mean(0); self.std *= d.std(0)"), OWN),
+    *(("draw_run", f"a, b = {G.format('seed')}, {G.format(f'seed + {more}')}\n    " + RUN.format("a", "b"),
+       "seed_and_the_next") for more in (2, 10, 100, 1000)),
+    ("draw_run", "a = np.random\n    a.seed(seed)\n    return [torch.tensor(a.randn(8, 8)) "
+     "for i in range(num_layers)], [torch.tensor(a.randn(8, 8)) for _ in range(steps)]", OWN),
+    ("draw_run", "a, b = " + f"{G.format('2 * seed')}, {G.format('2 * seed + 1')}\n    "
+     + RUN.format("a", "b").replace("torch.randn(8, 8, generator=a)", "12**.5 * (torch.rand(8, 8, generator=a) - .5)"),
+     OWN),
+    ("draw_run", RUN.replace("generator={}", "generator=torch.Generator().manual_seed({})").format(
+        "seed + _", "seed + 100 + _"), "a_seed_for_each_tensor"),
 ]
 
 
@@ -122,6 +138,28 @@ def test_what_learners_write_is_recognised(name, body, diagnosis):
     result = judge(one, scope[name])
     assert (result.status == "correct") == (diagnosis is None), result
     assert result.diagnosis == (None if diagnosis == OWN else diagnosis), result
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "sentence"),
+    [
+        ("MLP", NETWORK.format(f"nn.ModuleList({LAYERS.format('')})", "torch.relu(layer(x))").replace("return", "y ="),
+         "model(x): gave None, expected a Tensor"),
+        ("Standardizer", SCALER.format(BUFFERS, "d = data.detach(); self.mean, self.std = d.mean(1), d.std(1)"),
+         "mean: gave shape (10,), expected (3,)"),
+        ("Standardizer", SCALER.format(BUFFERS.replace("torch.zeros(dim)", "torch.tensor(0.0)"), FIT),
+         "mean before fit: gave shape (), expected (3,)"),
+        ("draw_run", "def draw_run(seed, num_layers, steps): seed += 1", "it gave None, where two lists of tensors"),
+        ("draw_run", "def draw_run(seed, num_layers, steps):\n    return [], [np.zeros((8, 8))] * steps",
+         "it gave NumPy array, where two lists of tensors"),
+        ("draw_run", "def draw_run(seed, num_layers, steps):\n    return [torch.zeros(3)] * num_layers, []",
+         "weights[0]: gave 1 element, (3,), expected 2, (8, 8)"),
+    ],
+)  # fmt: skip
+def test_an_answer_of_another_kind_is_named(name, source, sentence):
+    scope = dict(vars(nb08))
+    exec(source, scope)
+    assert sentence in judge(getattr(nb08, name), scope[name]).message
 
 
 @pytest.mark.parametrize("seed", range(10, 90, 10))

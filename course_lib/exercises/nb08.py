@@ -1,11 +1,11 @@
 """The exercises of notebook 08: layers that register, buffers, tied weights, generators of their own."""
-import copy
 import itertools
 
 import numpy as np
 import torch
 from torch import nn
 
+from course_lib.exercises import module_probes
 from course_lib.exercises.engine import case, exercise
 from course_lib.modules import Cruncher  # noqa: F401  (a case names it)
 from course_lib.randomness import make_generator
@@ -53,23 +53,7 @@ MLP.cases(
 )
 
 
-@MLP.probe
-def fill_and_run(candidate, args, kwargs):
-    """Each parameter gets numbers that follow from its shape, so that the order of registering does not matter."""
-    model = candidate(*args)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            seed = 1 + sum(size * 100**axis for axis, size in enumerate(parameter.shape))
-            drawn = torch.randn(parameter.shape, generator=torch.Generator().manual_seed(seed))
-            parameter.copy_(drawn / parameter.shape[-1] ** 0.5)
-    output = model(torch.randn(20, args[0], generator=torch.Generator().manual_seed(0)))
-    if output.requires_grad:
-        output.pow(2).sum().backward()
-    return {
-        "numbers in model.parameters()": sum(parameter.numel() for parameter in model.parameters()),
-        "model(x)": output.detach(),
-        "every parameter gets a gradient": all(parameter.grad is not None for parameter in model.parameters()),
-    }
+MLP.probe(module_probes.fill_and_run)
 
 
 class _Layers(nn.Module):
@@ -180,13 +164,16 @@ class Standardizer(nn.Module):
         self.register_buffer("std", torch.ones(dim))
 
     def fit(self, data: torch.Tensor) -> None:
-        """Keep mean and standard deviation, by torch's default, of each column of (rows, dim)."""
+        """Keep mean and standard deviation, by torch's default, of each column of (rows, dim).
+
+        The data stay as they are, and what was kept before is forgotten.
+        """
         with torch.no_grad():
             self.mean.copy_(data.mean(dim=0))
             self.std.copy_(data.std(dim=0))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """(batch, dim) to (batch, dim)."""
+        """(batch, dim) to (batch, dim), on their device. A gradient passes through."""
         return (x - self.mean) / self.std
 
 
@@ -198,31 +185,7 @@ Standardizer.cases(
 )
 
 
-@Standardizer.probe
-def fit_save_and_move(candidate, args, kwargs):
-    """What comes out before and after fit, what is saved, and what moves."""
-    dim, data, x = args
-    model, loaded = candidate(dim), candidate(dim)
-    before = model(x).detach()
-    model.fit(data.clone().requires_grad_())
-    kept = [model.mean, model.std]
-    saved = copy.deepcopy(model.state_dict())
-    loaded.load_state_dict(saved, strict=False)
-    return {
-        "model(x) before fit": before,
-        "model(x) after fit": model(x).detach(),
-        "mean": kept[0].detach(),
-        "std": kept[1].detach(),
-        "names in state_dict()": sorted(saved),
-        "model(x), of a new model with this state_dict": loaded(x).detach(),
-        "tensors in parameters()": len(list(model.parameters())),
-        "mean and std require grad": any(tensor.requires_grad for tensor in kept),
-        'devices of mean and std after .to("meta")': _devices(model.to("meta")),
-    }
-
-
-def _devices(model):
-    return [model.mean.device.type, model.std.device.type]
+Standardizer.probe(module_probes.fit_save_and_move)
 
 
 class _Scaler(nn.Module):
@@ -458,7 +421,8 @@ def draw_run(
 
     All numbers are standard normal. The same seed gives the same weights, however many steps are
     asked for, and the same batches, however many layers. What one purpose draws in one run has
-    nothing to do with what another draws, or another run. torch's own generator is left alone.
+    nothing to do with what another draws, or another run. The generators that torch, NumPy and
+    Python keep for everybody are left alone.
     """
     weights = make_generator(seed, "weights")
     data = make_generator(seed, "data")
@@ -476,51 +440,7 @@ draw_run.cases(
 )
 
 
-@draw_run.probe
-def draw_and_compare(candidate, args, kwargs):
-    """Random numbers cannot be compared, but what has to hold of them can: a dict of claims."""
-    seed, num_layers, steps = args
-    before = torch.get_rng_state()
-    weights, batches = candidate(seed, num_layers, steps)
-    untouched = torch.equal(torch.get_rng_state(), before)
-    torch.manual_seed(99)
-    again = candidate(seed, num_layers, steps)
-    deeper, longer = candidate(seed, num_layers + 2, steps), candidate(seed, num_layers, steps + 2)
-    others = candidate(seed + 1, num_layers, steps)
-    numbers = torch.cat([_flat(weights), _flat(batches)])
-    return {
-        "weights": [tuple(weight.shape) for weight in weights],
-        "batches": [tuple(batch.shape) for batch in batches],
-        "mean 0 and std 1": bool(numbers.mean().abs() < 0.25) and bool((numbers.std() - 1).abs() < 0.2),
-        "the same seed gives the same numbers": _alike(weights, again[0]) and _alike(batches, again[1]),
-        "torch's own generator is left alone": untouched,
-        "no two weights and no two batches are the same": not _twice(weights) and not _twice(batches),
-        "a deeper model meets the same batches": _alike(batches, deeper[1]),
-        "a longer run has the same weights": _alike(weights, longer[0]),
-        "weights and batches have nothing in common": not _related(weights, batches),
-        "another seed's weights have nothing in common with these weights": not _related(weights, others[0]),
-        "another seed's batches have nothing in common with these batches": not _related(batches, others[1]),
-        "another seed's weights have nothing in common with these batches": not _related(others[0], batches),
-        "another seed's batches have nothing in common with these weights": not _related(weights, others[1]),
-    }
-
-
-def _alike(some, others):
-    return len(some) == len(others) and all(torch.equal(a, b) for a, b in zip(some, others, strict=True))
-
-
-def _twice(tensors):
-    return any(torch.equal(a, b) for a, b in itertools.combinations(tensors, 2))
-
-
-def _related(some, others):
-    a, b = _flat(some), _flat(others)
-    count = min(len(a), len(b))
-    return bool(torch.corrcoef(torch.stack([a[:count], b[:count]]))[0, 1].abs() > 0.4)  # of 192: chance gives 0.07
-
-
-def _flat(tensors):
-    return torch.cat([torch.zeros(0), *map(torch.flatten, tensors)])
+draw_run.probe(module_probes.draw_and_compare)
 
 
 def _drawn(weights, data, num_layers, steps):
@@ -545,7 +465,7 @@ def same_seed_twice(seed, num_layers, steps):
     return _drawn(*(torch.Generator().manual_seed(seed) for _ in range(2)), num_layers, steps)
 
 
-@draw_run.misconception("seed + 1 is the seed of the next run: its weights are this run's batches.")
+@draw_run.misconception("seed plus or minus a number is the seed of another run, whose weights are your batches.")
 def seed_and_the_next(seed, num_layers, steps):
     return _drawn(*(torch.Generator().manual_seed(seed + i) for i in range(2)), num_layers, steps)
 
@@ -559,6 +479,12 @@ def made_in_the_loop(seed, num_layers, steps):
 @draw_run.misconception("seed does not reach your generators: every run draws the same numbers.")
 def seed_ignored(seed, num_layers, steps):
     return _drawn(make_generator(0, "weights"), make_generator(0, "data"), num_layers, steps)
+
+
+@draw_run.misconception("seed + 1 is the seed of your second tensor, and of the first one of the next run.")
+def a_seed_for_each_tensor(seed, num_layers, steps):
+    layers = [torch.randn(8, 8, generator=torch.Generator().manual_seed(seed + i)) for i in range(num_layers)]
+    return layers, [torch.randn(8, 8, generator=torch.Generator().manual_seed(seed - 1 - i)) for i in range(steps)]
 
 
 @draw_run.misconception("Numbers out of torch.rand lie between 0 and 1. Normal ones are torch.randn's.")
