@@ -81,6 +81,7 @@ def test_the_librarys_sampler_passes_as_an_answer():
 
 
 OWN = "a mistake of its own"
+REFUSE = "if open(path, 'rb').read({}){} == b'\\x93NUMPY': raise ValueError\n    return np.memmap(path, dtype, 'r')"
 SAVE = "if tokens.min() < np.iinfo(dtype).min or tokens.max() > np.iinfo(dtype).max:\n        raise ValueError\n    "
 RANDINT = "s = torch.randint({}, (batch_size,), generator=generator)\n    "
 GATHER = "w = torch.from_numpy(tokens[s.numpy()[:, None] + np.arange(sequence_length + 1)].astype(np.int64))\n    "
@@ -128,6 +129,22 @@ WRITTEN = [  # what a learner may write, and how it is answered: None is "correc
     ("next_token_batch", LEGAL + GATHER.replace("np.int64", "np.int32") + PAIR, OWN),
     ("next_token_batch", LEGAL + GATHER.replace(".astype(np.int64)", "") + PAIR, "keeps_the_files_dtype"),
     ("next_token_batch", LEGAL.replace("generator=generator", "") + GATHER + PAIR, "from_torchs_own_generator"),
+    ("map_tokens", REFUSE.format("1", "").replace("93NUMPY", "93"), OWN),
+    ("map_tokens", REFUSE.format("2", "").replace("93NUMPY", "93N"), OWN),
+    ("map_tokens", REFUSE.format("", "[:6]"), OWN),
+    ("map_tokens", REFUSE.format("6", "") + ".copy()", "reads_it_all"),
+    ("map_tokens", "if b'\\x93NUMPY' in open(path, 'rb').read(60): raise ValueError\n    "
+     "return np.memmap(path, dtype, 'r')", OWN),
+    ("save_tokens", "if tokens.min() < np.iinfo(dtype).min or tokens.max() >= 256 ** np.dtype(dtype).itemsize: "
+     "raise ValueError\n    tokens.astype(dtype).tofile(path + 'x')\n    os.replace(path + 'x', path)", OWN),
+    ("save_tokens", SAVE + "tokens.astype(dtype).tofile(path + 'x')\n    os.replace(path + 'x', path)\n    "
+     "tokens.sort()", OWN),
+    ("next_token_batch", "s = torch.arange(batch_size) % (len(tokens) - sequence_length)\n    " + GATHER + PAIR, OWN),
+    ("next_token_batch", "generator = torch.Generator().manual_seed(0)\n    " + LEGAL + GATHER + PAIR, OWN),
+    ("next_token_batch", LEGAL + "s = s.sort().values\n    " + GATHER + PAIR, OWN),
+    ("next_token_batch", LEGAL + "torch.manual_seed(0)\n    " + GATHER + PAIR, OWN),
+    ("next_token_batch", LEGAL + "w = torch.from_numpy(tokens.astype(np.int64, copy=False)).unfold(0, "
+     "sequence_length + 1, 1)\n    w = w[s[0] : s[0] + 1] if batch_size == 1 else w[s]\n    " + PAIR, OWN),
 ]
 
 
@@ -139,6 +156,65 @@ def test_what_learners_write_is_recognised(name, body, diagnosis):
     result = judge(one, scope[name])
     assert (result.status == "correct") == (diagnosis is None), result
     assert result.diagnosis == (None if diagnosis == OWN else diagnosis), result
+
+
+SAMPLER = """class ResumableSampler:
+    def __init__(self, tokens, batch_size, sequence_length, seed):
+        self.what, self.seed, self.drawn = (tokens, batch_size, sequence_length), seed, 0
+        self.generator = torch.Generator().manual_seed(seed)
+    def __next__(self):
+        self.drawn += 1
+        {}
+    def state_dict(self):
+        {}
+    def load_state_dict(self, state):
+        {}
+"""
+NEXT = "return get_batch(*self.what, generator=self.generator)"
+STATE, LOAD = "return {'g': self.generator.get_state()}", "self.generator.set_state(state['g'])"
+AGAIN = "self.generator.manual_seed(state['seed']); [next(self) for _ in range(state['drawn'])]"
+COUNT = "return {'seed': self.seed, 'drawn': self.drawn}"
+GOES_ON = "self.seed, self.drawn = state['seed'], state['drawn']"
+FROM_SEED = "return get_batch(*self.what, generator=torch.Generator().manual_seed({}))"
+SAMPLERS = {  # what is the matter: (parts of a sampler, a part of the answer)
+    "nothing": ([NEXT, STATE, LOAD], "correct on all"),
+    "a seed for each batch": ([FROM_SEED.format("self.seed * 10**6 + self.drawn"), COUNT, GOES_ON], "correct on all"),
+    "seed 1 begins where seed 0 goes on": ([FROM_SEED.format("self.seed + self.drawn"), COUNT, GOES_ON],
+                                           "another seed draws others: gave False"),
+    "counts twice": ([NEXT, COUNT, AGAIN], "a third one, from the state of the second: gave False"),
+    "state_dict draws": ([NEXT, "s = self.generator.get_state(); next(self); return {'g': s}", LOAD],
+                         "state_dict() draws no batch: gave False"),
+    "no dict": ([NEXT, "return self.generator.get_state()", "self.generator.set_state(state)"],
+                "the state is a dict of tensors, numbers and text: gave False"),
+    "x alone": ([NEXT + "[0]", STATE, LOAD], "it gave Tensor, and should give the pair of tensors"),
+    "seeds random": (["__import__('random').seed(0); " + NEXT, STATE, LOAD],
+                     "shared generators that it moves: gave 1 element, ['random']"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("matter", SAMPLERS)
+def test_samplers_that_learners_write(matter):
+    parts, said = SAMPLERS[matter]
+    scope = dict(vars(nb09))
+    exec(SAMPLER.format(*parts), scope)
+    assert said in judge(ResumableSampler, scope["ResumableSampler"]).message
+
+
+@pytest.mark.parametrize(
+    ("result", "sentence"),
+    [
+        ("None", "it gave None, and should give two tensors, x and y"),
+        ("x.numpy(), y.numpy()", "it gave tuple of NumPy array, NumPy array, and should give two tensors"),
+        ("x.T, y.T", "shapes of x and y[0]: gave (8, 4), expected (4, 8)"),
+        ("x, y[:, -1]", "shapes of x and y[1]: gave 1 element, (4,), expected 2, (4, 8)"),
+    ],
+)
+def test_a_batch_of_another_kind_is_named(result, sentence):
+    def answer(*args):
+        x, y = next_token_batch.reference(*args)
+        return eval(result, {"x": x, "y": y})
+
+    assert sentence in judge(next_token_batch, answer).message
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -122,9 +122,9 @@ map_tokens.cases(
     '"empty.bin", b"", "uint16"',
     '"cut.bin", raw([5, 6, 7], "uint16")[:-1], "uint16"',
     '"NUMPY", b"NUMPY\\x93", "uint16"',
+    '"t.bin", b"\\x93NUMPX\\x93NUMPY..", "uint16"',
+    case('"long.bin", bytes(4_000_000), "uint16"', "a long file"),
 )
-
-
 map_tokens.probe(data_probes.map_and_look)
 
 
@@ -211,20 +211,19 @@ def save_tokens(path: str, tokens: np.ndarray, dtype: str) -> None:
 
 
 save_tokens.cases(
-    case('np.array([5, 0, 65_535]), "uint16"', "the largest token that fits"),
-    case('np.array([5, 65_536]), "uint16"', "one that does not"),
-    'np.array([70_000, 1, 2, 3], dtype=np.int32), "uint16"',
-    'np.array([70_000, 1, 2, 3], dtype=np.int32), "uint32"',
-    case('np.array([3, -1, 4]), "uint16"', "a negative one"),
-    'np.array([-100, 7]), "uint32"',
-    case('np.arange(10, dtype=np.uint8), "int64"', "a larger dtype"),
-    'np.arange(300)[::-3], "int16"',
-    'np.array([256]), "uint8"',
-    'np.array([-32_768, 32_767]), "int16"',
-    'np.array([-32_769, 5]), "int16"',
+    case('"tokens.bin", np.array([5, 0, 65_535]), "uint16"', "the largest token that fits"),
+    case('"tokens.bin", np.array([5, 65_536]), "uint16"', "one that does not"),
+    '"tokens.bin", np.array([70_000, 1, 2, 3], dtype=np.int32), "uint16"',
+    '"tokens.bin", np.array([70_000, 1, 2, 3], dtype=np.int32), "uint32"',
+    case('"tokens.bin", np.array([3, -1, 4]), "uint16"', "a negative one"),
+    '"tokens.bin", np.array([-100, 7]), "uint32"',
+    case('"tokens.bin", np.arange(10, dtype=np.uint8), "int64"', "a larger dtype"),
+    '"tokens.bin", np.arange(300)[::-3], "int16"',
+    '"tokens.bin", np.array([256]), "uint8"',
+    '"tokens.bin", np.array([-32_768, 32_767]), "int16"',
+    '"tokens.bin", np.array([-32_769, 5]), "int16"',
+    '"tokens.bin", np.array([32_768, 5]), "int16"',
 )
-
-
 save_tokens.probe(data_probes.save_and_look)
 
 
@@ -402,8 +401,8 @@ def next_token_batch(
     """A random batch: x and y, both int64 of shape (batch_size, sequence_length).
 
     A row of x is sequence_length tokens in a row; in y stands, at each place, the token that
-    follows. Starts are drawn with the generator, uniformly, from all for which there are enough
-    tokens. Both are copies: whoever writes into a batch does not change the tokens.
+    follows. Starts are drawn with the generator alone, uniformly, from all for which there are
+    enough tokens. Both are copies: whoever writes into a batch does not change the tokens.
     """
     starts = torch.randint(len(tokens) - sequence_length, (batch_size,), generator=generator).numpy()
     windows = torch.from_numpy(tokens[starts[:, None] + np.arange(sequence_length + 1)].astype(np.int64))
@@ -417,6 +416,7 @@ next_token_batch.cases(
     "np.arange(60_000, 60_020, dtype=np.uint16)[::-1], 1, 5, 3",
     case("np.arange(12, dtype=np.uint8), 2, 1, 4", "sequences of one token"),
     "np.array([7, 3, 9, 1, 0, 5, 4], dtype=np.uint32), 6, 3, 5",
+    case("np.arange(50, 59), 1, 4, 6", "a batch of one"),
 )
 next_token_batch.probe(data_probes.draw_and_look)
 
@@ -493,8 +493,9 @@ def by_a_sliding_window(tokens, batch_size, sequence_length, generator):
 class ResumableSampler:
     """Draws batches without end, and can be told to go on where another sampler stood.
 
-    The seed alone decides the batches, whatever else is drawn. A state is a dict of tensors and
-    numbers; loaded into any sampler over the same tokens, it goes on with the same batches.
+    The seed alone decides the batches, whatever else is drawn, and another seed gives others.
+    Generators that all code shares stay as they are. A state is a dict of tensors, numbers and
+    text; loaded into any sampler over the same tokens, it goes on with the same batches.
     """
 
     def __init__(self, tokens: np.ndarray, batch_size: int, sequence_length: int, seed: int):

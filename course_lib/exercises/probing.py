@@ -10,7 +10,7 @@ from course_lib.exercises.engine.freeze import kind_of
 def require(holds: bool, came: object, wanted: str) -> None:
     """TypeError with a sentence for the learner if an answer is of a kind that a probe cannot look into."""
     if not holds:
-        raise TypeError(f"it gave {_kinds(came)}, where {wanted} is asked for")
+        raise TypeError(f"it gave {_kinds(came)}, and should give {wanted}")
 
 
 def _kinds(value: object) -> str:
