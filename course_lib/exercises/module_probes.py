@@ -169,11 +169,14 @@ def _tails_are_normal(numbers: Tensor) -> bool:
 
 
 def _related(some: list[Tensor], others: list[Tensor]) -> bool:
-    """Whether any two of them, of 64 numbers each, are correlated: by chance at 0.125, never at 0.75."""
-    a, b = _rows(some), _rows(others)
-    a, b = ((rows - rows.mean(1, keepdim=True)) / (64**0.5 * rows.std(1, keepdim=True)) for rows in (a, b))
-    return bool((a @ b.T).abs().max() > 0.75)
+    """Whether one of these holds the numbers of one of those, whatever their signs and their scale."""
+    return not _marks(some).isdisjoint(_marks(others))
+
+
+def _marks(tensors: list[Tensor]) -> set[bytes]:
+    rows = _rows(tensors).abs()
+    return {row.tobytes() for row in (rows / rows.amax(1, keepdim=True)).mul(1e4).round().numpy()}
 
 
 def _rows(tensors: list[Tensor]) -> Tensor:
-    return torch.stack([tensor.detach().double().flatten() for tensor in tensors])
+    return torch.stack([tensor.detach().flatten() for tensor in tensors]).double()

@@ -41,8 +41,9 @@ class SharedGenerators:
 
     @staticmethod
     def _states() -> dict[str, object]:
+        numpys = np.random.get_state(legacy=False)["state"]
         return {
             "torch": torch.get_rng_state().numpy().tobytes(),
-            "numpy": str(np.random.get_state(legacy=False)["state"]),
+            "numpy": (numpys["key"].tobytes(), numpys["pos"]),
             "random": random.getstate(),
         }
