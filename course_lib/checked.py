@@ -4,6 +4,7 @@ jaxtyping and beartype do the checking; their report is ten lines and three trac
 into one sentence. It lies below all other modules of the package.
 """
 
+import dis
 import functools
 import inspect
 import re
@@ -18,6 +19,7 @@ from jaxtyping import TypeCheckError, jaxtyped
 
 P, R = ParamSpec("P"), TypeVar("R")
 _PACKAGE = str(Path(__file__).parent)
+_RAISE = dis.opmap["RAISE_VARARGS"]
 _beartype = beartype(conf=BeartypeConf(is_pep484_tower=True))  # the tower: an int may stand for a float
 
 
@@ -25,7 +27,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     """Hold a function's arguments and result to its annotations, jaxtyping's shapes and dtypes included.
 
     A violation raises one TypeError: "f(): x is a list ([1]); a Tensor is asked for." NumPy numbers arrive as Python
-    numbers. TypeErrors and ValueErrors that the package itself raises reach the caller without the package's frames.
+    numbers, also in a tuple. Errors that the package itself raises reach the caller without the package's frames.
     """
     signature = inspect.signature(function)
     guarded = jaxtyped(typechecker=_beartype)(function)
@@ -46,6 +48,10 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
             failure = TypeError(_sentence(name, str(violation), bound, signature))
         except (TypeError, ValueError) as error:
             if not _raised_by_the_package(error):
+                raise
+            failure = error.with_traceback(None)
+        except Exception as error:  # only what is raised on purpose: a fault of the package keeps its traceback
+            if not _raised_by_the_package(error, on_purpose=True):
                 raise
             failure = error.with_traceback(None)
         raise failure from None
@@ -79,7 +85,9 @@ def _short_repr(value: object) -> str:
 
 
 def _plain(value: object) -> object:
-    """A NumPy scalar as the Python number that it holds; anything else as it is."""
+    """A NumPy scalar as the Python number that it holds, in a tuple too; anything else as it is."""
+    if type(value) is tuple:
+        return tuple(map(_plain, value))
     return value.item() if isinstance(value, np.number | np.bool_) else value
 
 
@@ -99,7 +107,7 @@ def _sentence(name: str, report: str, bound: inspect.BoundArguments, signature: 
 def _wanted(annotation: object) -> str:
     """An annotation as words: `a float`, `Float[Tensor, "b d"]`, `a function`."""
     text = annotation.__name__ if isinstance(annotation, type) else str(annotation)
-    text = re.sub(r"\b(?:typing|torch|collections\.abc)\.", "", text).replace("'", '"')
+    text = re.sub(r"\b(?:\w+\.)+(?=[A-Za-z_])", "", text).replace("'", '"')  # where a class comes from does not matter
     if text.startswith("Callable"):
         return "a function"
     if "[" in text or "|" in text:
@@ -108,13 +116,28 @@ def _wanted(annotation: object) -> str:
 
 
 def _bare(signature: inspect.Signature) -> str:
-    """The signature without annotations: `(x, y, n=3)`."""
-    parameters = [p.replace(annotation=p.empty) for name, p in signature.parameters.items() if name != "self"]
+    """The signature without annotations: `(x, y, n=3)`; a function that is a default by its name, not its address."""
+    parameters = [
+        p.replace(annotation=p.empty, default=_Named(p.default) if inspect.isroutine(p.default) else p.default)
+        for name, p in signature.parameters.items()
+        if name != "self"
+    ]
     return str(inspect.Signature(parameters))
 
 
-def _raised_by_the_package(error: BaseException) -> bool:
+class _Named:
+    def __init__(self, function: Callable) -> None:
+        self._name = function.__name__
+
+    def __repr__(self) -> str:
+        return self._name
+
+
+def _raised_by_the_package(error: BaseException, on_purpose: bool = False) -> bool:
+    """Whether the innermost frame is the package's and, where asked for, stands at a `raise`."""
     frame = error.__traceback__
     while frame is not None and frame.tb_next is not None:
         frame = frame.tb_next
-    return frame is not None and frame.tb_frame.f_code.co_filename.startswith(_PACKAGE)
+    if frame is None or not frame.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+        return False
+    return not on_purpose or frame.tb_frame.f_code.co_code[frame.tb_lasti] == _RAISE

@@ -17,10 +17,12 @@ from torch import Tensor
 
 from course_lib.checked import checked, describe
 from course_lib.devices import as_device
+from course_lib.places import whole_path
 from course_lib.randomness import make_generator
 
 NPY_MAGIC = b"\x93NUMPY"  # how every .npy begins; what follows is a header, then the numbers
 _CPU = torch.device("cpu")
+_WHOLE = {getattr(torch, f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)}
 _CHUNK = 2**20  # tokens that are converted at a time: writing a file takes little memory, however long it is
 
 
@@ -135,20 +137,24 @@ class TokenSampler:
         if missing := {"generator", "batches", *settings} - state.keys():
             name = min(missing)
             raise ValueError(f"TokenSampler.load_state_dict(): state has no {name!r}; a sampler's state is asked for.")
+        for name in ("batches", *settings):
+            if type(state[name]) is not int:
+                came = describe(state[name])
+                raise ValueError(f"TokenSampler.load_state_dict(): {name} is {came}; an int is asked for.")
         for name, own in settings.items():
             if state[name] != own:
                 raise ValueError(
                     f"TokenSampler.load_state_dict(): state comes from a sampler whose {name} is {state[name]}; "
                     f"this one's is {own}, so it cannot go on with the same batches."
                 )
-        generator = torch.Generator()
+        generator = torch.Generator("cpu")  # whatever the default device is
         try:
-            generator.set_state(torch.as_tensor(state["generator"]).cpu())  # a checkpoint may have been loaded to CUDA
-        except (RuntimeError, TypeError):
+            generator.set_state(state["generator"].cpu())  # a checkpoint may have been loaded to CUDA
+        except (RuntimeError, TypeError, AttributeError):
             came = describe(state["generator"])
             message = f"TokenSampler.load_state_dict(): generator is {came}; a generator's state is asked for."
             raise ValueError(message) from None
-        self._generator, self._batches = generator, int(state["batches"])
+        self._generator, self._batches = generator, state["batches"]
 
     def _settings(self) -> dict[str, int]:
         return {
@@ -196,24 +202,23 @@ def _as_row(function: str, tokens: Sequence | np.ndarray | Tensor) -> np.ndarray
 
 
 def _require_row(function: str, tokens: np.ndarray | Tensor) -> np.ndarray:
-    whole = tokens.dtype.kind in "iu" if isinstance(tokens, np.ndarray) else _is_whole(tokens.dtype)
+    whole = tokens.dtype.kind in "iu" if isinstance(tokens, np.ndarray) else tokens.dtype in _WHOLE
     if not whole:
         raise TypeError(f"{function}(): tokens is {describe(tokens)}; whole numbers are asked for.")
     if tokens.ndim != 1:
         raise ValueError(f"{function}(): tokens is {describe(tokens)}; one row of tokens is asked for.")
+    if isinstance(tokens, Tensor) and (tokens.is_meta or tokens.layout is not torch.strided):
+        came = f"a tensor on {tokens.device} of layout {tokens.layout}".replace("torch.", "")
+        raise ValueError(f"{function}(): tokens is {came}; one that holds all its numbers is asked for.")
     return np.asarray(tokens if isinstance(tokens, np.ndarray) else tokens.cpu())  # no memmap: its views cost more time
-
-
-def _is_whole(dtype: torch.dtype) -> bool:
-    return not (dtype.is_floating_point or dtype.is_complex) and dtype != torch.bool
 
 
 def _require_tokens(
     function: str, tokens: np.ndarray | Tensor, batch_size: int, sequence_length: int
 ) -> np.ndarray:
     for name, size in (("batch_size", batch_size), ("sequence_length", sequence_length)):
-        if size < 1:
-            raise ValueError(f"{function}(): {name} is {size}; at least 1 is asked for.")
+        if isinstance(size, bool) or not 1 <= size < 2**63:  # torch's sizes have 64 bits
+            raise ValueError(f"{function}(): {name} is {size}; a number of at least 1 is asked for.")
     row = _require_row(function, tokens)
     if len(row) <= sequence_length:
         raise ValueError(
@@ -234,7 +239,7 @@ def _require_fit(chunk: np.ndarray, first: int, kind: np.dtype) -> None:
 
 def _require_raw(path: Path, kind: np.dtype) -> None:
     if not path.is_file():
-        came = "a folder" if path.is_dir() else "not there"
+        came = "a folder" if path.is_dir() else "no plain file" if os.path.lexists(path) else "not there"
         raise FileNotFoundError(f"open_tokens(): {path} is {came}; a file of tokens is asked for.")
     size = path.stat().st_size
     if size == 0:
@@ -255,11 +260,9 @@ def _require_raw(path: Path, kind: np.dtype) -> None:
 @contextmanager
 def _written_beside(path: Path) -> Iterator[BinaryIO]:
     """A new file in the folder of `path` that takes its place when the block ends, and goes away if that fails."""
-    path = Path(os.path.realpath(path))  # a link goes on pointing to what it points to
+    path = whole_path("write_tokens", path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"write_tokens(): there is no folder {path.parent}; make it first.")
-    if path.is_dir():
-        raise IsADirectoryError(f"write_tokens(): {path} is a folder; the path of a file is asked for.")
     beside = path.with_name(f"{path.name}.{os.urandom(4).hex()}.part")
     try:
         with beside.open("xb") as file:
@@ -267,7 +270,10 @@ def _written_beside(path: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())  # before the rename: a crash must not leave the new name on missing bytes
         os.replace(beside, path)
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):
             beside.unlink()
+        if isinstance(error, OSError):
+            reason = f"{error.strerror or error}; what it held before is untouched"
+            raise OSError(error.errno, f"write_tokens(): {path} could not be written: {reason}.") from None
         raise

@@ -3,6 +3,7 @@
 import inspect
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -88,6 +89,31 @@ def test_an_int_stands_for_a_float_and_a_numpy_number_for_a_python_one():
     assert torch.equal(multiply(X, Y, scale=np.float32(2)), 2 * (X @ Y))
 
 
+@checked
+def fit(
+    sizes: tuple[float, float],
+    path: str | Path = "",
+    generator: torch.Generator | None = None,
+    fails: object = None,
+    then: Callable = max,
+) -> tuple:
+    if fails:
+        raise OSError(fails)
+    return sizes
+
+
+def test_numbers_in_a_tuple_arrive_as_pythons_and_names_come_without_their_modules():
+    assert [type(size) for size in fit((np.float32(2), np.int64(3)))] == [float, int]
+    for wrong, said in (
+        ({"path": 3}, "fit(): path is an int (3); str | Path is asked for."),
+        ({"generator": 3}, "fit(): generator is an int (3); Generator | None is asked for."),
+        ({"of": 3}, "it is called as fit(sizes, path='', generator=None, fails=None, then=max)."),
+    ):
+        with pytest.raises(TypeError) as caught:
+            fit((1, 2), **wrong)
+        assert str(caught.value).endswith(said)
+
+
 def test_the_functions_own_face_stays():
     assert multiply.__doc__ == "Multiply." and [*inspect.signature(multiply).parameters] == ["x", "y", "scale", "times"]
 
@@ -108,6 +134,22 @@ def test_an_error_of_the_package_shows_none_of_its_frames():
         contiguous_strides((-1,))
     frames = traceback.extract_tb(caught.value.__traceback__)
     assert [frame.name for frame in frames] == ["test_an_error_of_the_package_shows_none_of_its_frames", "call"]
+
+
+def test_what_the_package_raises_on_purpose_loses_its_frames_and_its_faults_keep_them(monkeypatch):
+    def frames(kind, call):
+        with pytest.raises(kind) as caught:
+            call()
+        return [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
+
+    monkeypatch.setattr("course_lib.checked._PACKAGE", __file__)  # as if this file were the package
+    assert frames(OSError, lambda: fit((1, 2), fails="full"))[-1] == "call"
+    assert frames(ZeroDivisionError, lambda: divide(1))[-1] == "divide"
+
+
+@checked
+def divide(n: int) -> float:
+    return n / 0
 
 
 def test_describe_survives_what_cannot_be_shown():

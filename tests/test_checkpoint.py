@@ -191,10 +191,26 @@ def test_torch_load_reads_it_without_pickled_objects(saved):
     assert content["model"]._metadata, "the versions of the modules, which load_state_dict asks for"
 
 
+class Tagged(torch.Tensor):
+    pass
+
+
+ENDLESS = []
+ENDLESS.append({"itself": ENDLESS})
+
+
+def test_what_could_not_be_loaded_again_is_not_saved(saved):
+    before, run = saved.read_bytes(), Run()
+    with pytest.raises(TypeError) as raised:  # torch writes empty bytes as a call of `bytes`
+        save_checkpoint(saved, run.model, run.optimizer, 3, extra=b"")
+    assert "asks for bytes" in sentence(str(raised.value)) and saved.read_bytes() == before
+    assert os.listdir(saved.parent) == [saved.name]
+
+
 def test_extra_comes_back_as_it_was(tmp_path):
     run = Run()
     extra = {
-        "numbers": [1, 2.5, True, None, 1j],
+        "numbers": [1, 2.5, True, None, 1j, 1 - 2**2039],
         "nested": {"tuple": (1, (2, "ä")), 3: [torch.arange(3)], "dtype": torch.bfloat16},
         "from NumPy": (np.float64(0.1), np.int32(7), np.bool_(True)),
         "empty": [{}, [], ""],
@@ -217,11 +233,18 @@ def test_extra_comes_back_as_it_was(tmp_path):
         ({"f": print}, "extra['f']"),
         ({Path("x"): 1}, "a key of extra"),
         ({"seen": frozenset("a")}, "extra['seen'] is a frozenset"),
+        ([2**2040], "extra[0] is an int of 2,041 bits; 2,039 are the most"),
+        ([2**2039 - 1, -(2**2039)], "extra[1] is an int of 2,040 bits"),
+        (np.longdouble(1), "extra is a longdouble"),
+        (torch.ones(2).as_subclass(Tagged), "extra is a Tagged"),
+        (torch.ones(2).to_mkldnn(), "extra is an MKL-DNN tensor"),
+        (nn.UninitializedParameter(), "extra has no shape yet"),
+        (ENDLESS, "lies in more than 100 lists and dicts"),
     ],
 )
 def test_what_a_checkpoint_cannot_hold_is_refused_before_a_file_is_touched(tmp_path, extra, named):
     run = Run()
-    with pytest.raises(TypeError) as raised:
+    with pytest.raises((TypeError, ValueError)) as raised:
         save_checkpoint(tmp_path / "new" / "a.pt", run.model, run.optimizer, 0, extra=extra)
     assert named in sentence(str(raised.value)) and not list(tmp_path.iterdir())
 
@@ -325,6 +348,16 @@ def flipped(path):
     path.write_bytes(with_flip(path.read_bytes(), 4 * path.stat().st_size))
 
 
+def changed(**parts):
+    """Written by another version of the course: parts that differ, or (...) are not there."""
+
+    def write(path):
+        content = {**torch.load(path, weights_only=True), "of another version": [1], **parts}
+        torch.save({key: part for key, part in content.items() if part is not ...}, path)
+
+    return write
+
+
 NO_CHECKPOINTS = {
     "empty": (lambda path: path.write_bytes(b""), "is empty"),
     "text": (lambda path: path.write_text("version https://git-lfs"), "does not begin like one"),
@@ -335,6 +368,9 @@ NO_CHECKPOINTS = {
     "tensor": (torch_saved(torch.ones(2)), "but not one that save_checkpoint wrote"),
     "harmful": (torch_saved({"format": Harmful()}), "asks for exec, and loading objects can execute code"),
     "pickle": (lambda path: path.write_bytes(pickle.dumps(Harmful())), "does not begin like one"),
+    "newer": (changed(format="course_lib.checkpoint 2"), "has the format 'course_lib.checkpoint 2'; 'course_lib.check"),
+    "no generators": (changed(generators=...), "is not whole: its part 'generators' is missing"),
+    "odd step": (changed(step=2.5), "is not whole: its part 'step' is a float (2.5)"),
     "module": (torch_saved(nn.Linear(2, 2)), "asks for torch.nn.modules.linear.Linear"),
 }
 
@@ -352,6 +388,36 @@ def test_damage_is_named_and_nothing_is_changed_or_executed(saved, kind):
     assert np.random.get_state()[2] == seed_after[2] and run.state()[:-3] == before[:-3]
     with pytest.warns(RuntimeWarning, match=re.escape(said)):
         assert latest_checkpoint(saved.parent) is None
+
+
+def test_what_another_version_added_does_no_harm_and_what_it_lacks_changes_nothing(saved):
+    changed()(saved)
+    run = Run().step()
+    assert load_checkpoint(saved, run.model, run.optimizer, **run.parts).step == 3
+    changed(generators={"torch": torch.get_rng_state()})(saved)
+    run = Run().step()
+    before, wanted = run.state(), torch.get_rng_state()
+    assert "no states of generators" in refused(saved, run.model, run.optimizer, **run.parts, error=ValueError)
+    assert run.state()[:-3] == before[:-3] and torch.equal(torch.get_rng_state(), wanted)
+
+
+def tied(together):
+    model = nn.Sequential(nn.Embedding(5, 4), nn.Linear(4, 5, bias=False))
+    if together:
+        model[1].weight = model[0].weight
+    return model
+
+
+def test_two_matrices_are_not_loaded_into_one(tmp_path):
+    apart = tied(False)
+    path = save_checkpoint(tmp_path / "a.pt", apart, torch.optim.SGD(apart.parameters()), 0)
+    said = refused(path, tied(True), error=ValueError)
+    assert said.endswith("it holds 0.weight and 1.weight as two tensors, which are one in the model.")
+    one = tied(True)
+    save_checkpoint(path, one, torch.optim.SGD(one.parameters()), 0)
+    other = tied(True)
+    load_checkpoint(path, other)
+    assert torch.equal(other[0].weight, one[0].weight) and other[0].weight is other[1].weight
 
 
 def other_order():
@@ -504,8 +570,44 @@ def test_a_link_goes_on_pointing_to_what_it_points_to(saved, tmp_path):
     assert load_checkpoint(saved, run.model).step == 9
 
 
+@posix
+def test_what_is_no_plain_file_stays_what_it_is(tmp_path):
+    run = Run()
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match=r"is no plain file; another path is asked for\.$"):
+        save_checkpoint(tmp_path / "pipe", run.model, run.optimizer, 0)
+    assert (tmp_path / "pipe").is_fifo() and os.listdir(tmp_path) == ["pipe"]
+
+
+@posix
+def test_file_systems_that_flush_no_directory_will_do(saved, monkeypatch):
+    run, flush = Run(), os.fsync
+
+    def only_files(descriptor):
+        if os.path.samestat(os.fstat(descriptor), saved.parent.stat()):
+            raise OSError(errno.EINVAL, "Invalid argument")
+        flush(descriptor)
+
+    monkeypatch.setattr(os, "fsync", only_files)
+    save_checkpoint(saved, run.model, run.optimizer, 5)
+    assert read(saved)["step"] == 5
+
+
+def test_another_default_device_changes_nothing(saved):
+    run = Run().step(3)
+    with torch.device("meta"):
+        save_checkpoint(saved, run.model, run.optimizer, 3, **run.parts)
+        assert load_checkpoint(saved, run.model, run.optimizer, **run.parts).step == 3
+
+
 def test_places_where_no_file_can_be(tmp_path):
     run = Run()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotADirectoryError, match="file is there and is no directory"):
+        save_checkpoint(tmp_path / "file" / "a.pt", run.model, run.optimizer, 0)
+    for wrong in ("a\0b", tmp_path):
+        with pytest.raises((ValueError, OSError), match=r"^(\[Errno 21\] )?load_checkpoint\(\): "):
+            load_checkpoint(wrong, run.model)
     (tmp_path / "directory").mkdir()
     with pytest.raises(IsADirectoryError) as raised:
         save_checkpoint(tmp_path / "directory", run.model, run.optimizer, 0)

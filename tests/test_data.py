@@ -1,5 +1,6 @@
 """Token files and batches: what is written is read, every legal start is drawn, and only what is needed is loaded."""
 import collections
+import errno
 import mmap
 import os
 import subprocess
@@ -86,6 +87,9 @@ BAD_TOKENS = [  # tokens, dtype, the error, and what its sentence has to tell
     ([1], bool, TypeError, ["dtype", "bool"]),
     ([1], [], TypeError, ["dtype", "integer"]),
     ([1], ">u2", ValueError, ["dtype", ">u2", "little-endian", "<u2"]),
+    (torch.zeros(3, dtype=torch.int64, device="meta"), np.uint16, ValueError, ["meta", "all its numbers"]),
+    (torch.ones(3, dtype=torch.int64).to_sparse(), np.uint16, ValueError, ["layout sparse_coo", "all its numbers"]),
+    (torch.empty(3, dtype=torch.bits8), np.uint16, TypeError, ["bits8", "whole numbers"]),
 ]
 
 
@@ -144,6 +148,27 @@ def test_where_there_is_nowhere_to_write(tmp_path):
             write_tokens(path, [1])
         assert sentence(str(raised.value).replace(str(tmp_path), "here"))
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such pipes")
+def test_what_is_no_plain_file_stays_what_it_is(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for what in (lambda: write_tokens(tmp_path / "pipe", [1]), lambda: open_tokens(tmp_path / "pipe")):
+        with pytest.raises(OSError, match="is no plain file"):
+            what()
+    assert (tmp_path / "pipe").is_fifo() and os.listdir(tmp_path) == ["pipe"]
+    with pytest.raises(ValueError, match="without the character 0"):
+        write_tokens("a\0b", [1])
+
+
+def test_a_full_disk_is_told_of_and_loses_nothing(tmp_path, monkeypatch):
+    path = tmp_path / "t.bin"
+    write_tokens(path, [1, 2, 3])
+    monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left on device")))
+    with pytest.raises(OSError, match="No space left on device; what it held before is untouched") as raised:
+        write_tokens(path, [4])
+    assert raised.value.errno == errno.ENOSPC and sentence(str(raised.value).replace(str(tmp_path), "here"))
+    assert open_tokens(path).tolist() == [1, 2, 3] and os.listdir(tmp_path) == ["t.bin"]
 
 
 def test_a_link_goes_on_pointing_and_an_open_map_keeps_its_tokens(tmp_path):
@@ -283,6 +308,9 @@ TOO_BAD = [
     ((np.ones((4, 4), int), 4, 2), ValueError, ["(4, 4)", "one row"]),
     (([1, 2, 3, 4], 1, 2), TypeError, ["tokens is a list", "ndarray | Tensor"]),
     ((np.arange(8), 4.0, 4), TypeError, ["batch_size", "float"]),
+    ((np.arange(8), True, 4), ValueError, ["batch_size is True", "at least 1"]),
+    ((np.arange(8), 10**30, 4), ValueError, ["batch_size is 1000", "at least 1"]),
+    ((torch.ones(8, dtype=torch.int64, device="meta"), 4, 4), ValueError, ["on meta", "all its numbers"]),
 ]
 
 
@@ -354,6 +382,8 @@ def test_a_state_holds_only_what_a_checkpoint_may():
         ({"sequence_length": 8}, ["sequence_length is 8", "16"]),
         ({"num_tokens": 4000}, ["num_tokens is 4000", "5000"]),
         ({"generator": None}, ["generator", "None"]),
+        ({"batches": "3"}, ["batches is a str ('3')", "int"]),
+        ({"batch_size": torch.tensor([4, 4])}, ["batch_size is a tensor", "int"]),
         ({"generator": torch.zeros(3)}, ["generator", "shape (3,)"]),
         ({"generator": torch.zeros(5056, dtype=torch.uint8)}, ["generator"]),
     ],
@@ -367,6 +397,16 @@ def test_a_state_that_does_not_fit_is_refused_and_changes_nothing(change, told):
     with pytest.raises(ValueError, match="no 'batch"):
         one.load_state_dict({"generator": torch.get_rng_state()})
     assert torch.equal(next(one)[0], next(twin)[0])
+
+
+def test_another_default_device_changes_nothing():
+    wanted = [next(one)[0] for one in [sampler()] for _ in range(2)]
+    with torch.device("meta"):
+        one = sampler()
+        state = one.state_dict()
+        next(one)
+        one.load_state_dict(state)
+        assert all(map(torch.equal, wanted, [next(one)[0] for _ in range(2)]))
 
 
 def test_samplers_in_threads_do_not_disturb_each_other():

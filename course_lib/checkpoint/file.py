@@ -1,5 +1,7 @@
 """One file: written beside its target, flushed and renamed; read only after its checksums have been verified."""
+import errno
 import os
+import pickle
 import re
 import zipfile
 from contextlib import suppress
@@ -8,7 +10,15 @@ from typing import BinaryIO
 
 import torch
 
-FORMAT = "course_lib.checkpoint 1"
+from course_lib.checked import describe
+from course_lib.places import whole_path
+
+_FAMILY = "course_lib.checkpoint "
+FORMAT = f"{_FAMILY}1"
+_PARTS = {
+    "step": int, "model": dict, "optimizer": dict, "optimizer_of": dict, "generators": dict, "extra": object,
+    "schedule": object, "sampler": object,
+}  # fmt: skip
 _FOLDER = 0x10  # among a zip entry's attributes, which are MS-DOS's
 
 
@@ -18,26 +28,33 @@ class CheckpointDamaged(ValueError):
 
 def write(path: Path, content: dict) -> None:
     """Write beside `path`, flush, rename, and flush the directory, which is where a rename is written down."""
-    path = Path(os.path.realpath(path))  # a link goes on pointing to what it points to
-    _make_directory(path.parent)
-    if path.is_dir():
-        raise IsADirectoryError(f"save_checkpoint(): path is {path.name!r}, which is a directory; a file is asked for.")
+    path = whole_path("save_checkpoint", path)
     partial = path.with_name(f".{path.name}.partial")  # a rename is atomic only within one file system
     try:
+        _make_directory(path.parent)
         with open(partial, "wb") as file:
             torch.save(content, file)
             file.flush()
             os.fsync(file.fileno())
+        _require_loadable(partial)
         os.replace(partial, path)
     except BaseException as error:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
         if cause := _os_error(error):
             reason = f"{cause.strerror or cause}; what was saved before is untouched"
-            message = f"save_checkpoint(): {path.name} could not be written: {reason}."
-            raise OSError(cause.errno, message, str(path)) from None
+            raise OSError(cause.errno, f"save_checkpoint(): {path} could not be written: {reason}.") from None
         raise
     _flush_directory(path.parent)
+
+
+def _require_loadable(partial: Path) -> None:
+    """Raise TypeError if what was written is not read again; its tensors are mapped, not read."""
+    try:
+        torch.load(partial, map_location="cpu", weights_only=True, mmap=True)
+    except pickle.UnpicklingError as error:
+        came = f"something that could be written but not loaded again: the file {_refusal(error)}"
+        raise TypeError(f"save_checkpoint(): there is {came}; nothing was saved.") from None
 
 
 def _os_error(error: BaseException | None) -> OSError | None:
@@ -49,6 +66,8 @@ def _os_error(error: BaseException | None) -> OSError | None:
 
 def _make_directory(directory: Path) -> None:
     if not directory.is_dir():
+        if os.path.lexists(directory):
+            raise NotADirectoryError(errno.ENOTDIR, f"{directory} is there and is no directory")
         _make_directory(directory.parent)
         directory.mkdir(exist_ok=True)
         _flush_directory(directory.parent)
@@ -57,16 +76,17 @@ def _make_directory(directory: Path) -> None:
 def _flush_directory(directory: Path) -> None:
     if os.name == "nt":  # Windows opens no directories
         return
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with suppress(OSError):  # some file systems flush none, and a directory may be written but not opened
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def read(path: Path, only_look: bool = False) -> dict:
     """The content of a checkpoint that is whole; tensors on the CPU, only mapped where a look is all that is asked."""
-    with open(path, "rb") as file:  # an OSError here says nothing about the content
+    with _opened(path) as file:
         complaint = _damage(file)
     if complaint:
         raise CheckpointDamaged(f"{path.name} {complaint}.")
@@ -74,9 +94,27 @@ def read(path: Path, only_look: bool = False) -> dict:
         content = torch.load(path, map_location="cpu", weights_only=True, mmap=only_look)
     except Exception as error:
         raise CheckpointDamaged(f"{path.name} {_refusal(error)}.") from None
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
+    form = content.get("format") if isinstance(content, dict) else None
+    if not isinstance(form, str) or not form.startswith(_FAMILY):
         raise CheckpointDamaged(f"{path.name} is a file of torch.save, but not one that save_checkpoint wrote.")
+    if form != FORMAT:
+        raise CheckpointDamaged(f"{path.name} has the format {form!r}; {FORMAT!r} is what this version reads.")
+    for key, kinds in _PARTS.items():
+        if key not in content or not isinstance(content[key], kinds):
+            came = describe(content[key]) if key in content else "missing"
+            raise CheckpointDamaged(f"{path.name} is not whole: its part {key!r} is {came}.")
     return content
+
+
+def _opened(path: Path) -> BinaryIO:
+    """The file, open for reading. An OSError here says nothing about the content."""
+    try:
+        return open(path, "rb")
+    except OSError as error:
+        reason = f"{path} cannot be opened: {error.strerror}; a file that save_checkpoint wrote is asked for"
+        raise OSError(error.errno, f"load_checkpoint(): {reason}.") from None
+    except ValueError:
+        raise ValueError(f"load_checkpoint(): path is {str(path)!r}, which can be no file's.") from None
 
 
 def _damage(file: BinaryIO) -> str | None:
@@ -108,6 +146,8 @@ def _is_plain(entry: zipfile.ZipInfo) -> bool:
 def _refusal(error: Exception) -> str:
     if found := re.search(r"GLOBAL (\S+)", str(error)):
         return f"was not loaded: it asks for {found[1]}, and loading objects can execute code"
+    if found := re.search(r"(?:WeightsUnpickler error|Unsupported operand)[: ]*([^\n]+)", str(error)):
+        return f"cannot be read: {found[1].rstrip('.')}"
     return f"cannot be read: {_first_line(error)}"
 
 

@@ -16,7 +16,6 @@ from course_lib.checkpoint.state import (
     load_all,
     require_fitting_model,
     require_fitting_optimizer,
-    set_generators,
     signature,
     state_of,
     storable,
@@ -61,7 +60,7 @@ def save_checkpoint(
     in the directory, which then has to be one run's own; `path` is one of `checkpoint_path`.
 
     Whatever interrupts it, `path` holds either what it held before or the whole checkpoint. A directory that is missing
-    is made. Raises OSError if the file cannot be written, TypeError for an object that a checkpoint cannot hold.
+    is made. Raises OSError if the file cannot be written, TypeError or ValueError for what a checkpoint cannot hold.
     """
     path = Path(path)
     _require_at_least("save_checkpoint", 0, step=step)
@@ -116,10 +115,9 @@ def load_checkpoint(
             raise ValueError(f"load_checkpoint(): {path.name} was saved without a {name}, and one is given.")
     if optimizer is not None:
         require_fitting_optimizer(path, content["optimizer_of"], signature(model, optimizer))
-    load_all([(part, content[name]) for name, part in given.items()])
+    wanted = (path, content["generators"]) if generators else None
+    load_all([(part, content[name]) for name, part in given.items()], wanted)
     model.load_state_dict(content["model"])
-    if generators:
-        set_generators(content["generators"])
     return Checkpoint(path, content["step"], content["extra"])
 
 

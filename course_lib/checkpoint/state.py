@@ -15,18 +15,31 @@ _ATOMS = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.
 _KINDS = "tensors, numbers, strings, lists and dicts can be saved"
 
 
-def storable(value: object, where: str) -> object:
+_DEEPEST = 100
+_MOST_BITS = 2039  # of an int: torch.load(weights_only=True) reads no more
+
+
+def storable(value: object, where: str, depth: int = 0) -> object:
     """`value` as a file can hold it without pickled objects. NumPy's numbers become Python's."""
+    if isinstance(value, np.number | np.bool_):
+        value = value.item()
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        came = f"{where} is an int of {value.bit_length():,} bits"
+        raise ValueError(f"save_checkpoint(): {came}; {_MOST_BITS:,} are the most.")
     if type(value) in _ATOMS:
         return value
-    if isinstance(value, np.number | np.bool_):
-        return value.item()
+    if depth > _DEEPEST:
+        came = f"{where[:40]}… lies in more than {_DEEPEST} lists and dicts"
+        raise ValueError(f"save_checkpoint(): {came}; fewer can be saved.")
     if isinstance(value, Tensor):
         return _compact(value, where)
     if type(value) in (list, tuple):
-        return type(value)(storable(one, f"{where}[{number}]") for number, one in enumerate(value))
+        return type(value)(storable(one, f"{where}[{number}]", depth + 1) for number, one in enumerate(value))
     if isinstance(value, dict):
-        kept = {storable(key, f"a key of {where}"): storable(one, f"{where}[{key!r}]") for key, one in value.items()}
+        kept = {
+            storable(key, f"a key of {where}", depth + 1): storable(one, f"{where}[{key!r}]", depth + 1)
+            for key, one in value.items()
+        }
         return _like(value, kept)
     raise TypeError(f"save_checkpoint(): {where} is {describe(value)}; {_KINDS}.")
 
@@ -45,9 +58,14 @@ def _like(value: dict, kept: dict) -> dict:
 
 def _compact(x: Tensor, where: str) -> Tensor:
     """x without its history, and without the rest of a larger storage, which torch.save would write as a whole."""
+    if isinstance(x, nn.parameter.UninitializedTensorMixin):
+        raise ValueError(f"save_checkpoint(): {where} has no shape yet; run the model once before you save it.")
     if x.is_meta:
         raise ValueError(f"save_checkpoint(): {where} is on the meta device, where there are no numbers to save.")
     x = x.detach()
+    if type(x) is not Tensor or x.layout is torch._mkldnn:
+        kind = f"a {type(x).__name__}" if type(x) is not Tensor else "an MKL-DNN tensor"
+        raise TypeError(f"save_checkpoint(): {where} is {kind}; {_KINDS}.")
     if x.layout is torch.strided and x.numel() * x.element_size() < x.untyped_storage().nbytes():
         return x.clone()
     return x
@@ -78,12 +96,22 @@ def generator_states() -> dict:
         "torch": torch.get_rng_state(),
         "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else [],
         "numpy": [torch.from_numpy(keys.astype(np.int64)), position, has_gauss, gauss],
-        "python": [version, torch.tensor(numbers), python_gauss],
+        "python": [version, torch.tensor(numbers, device="cpu"), python_gauss],
     }
 
 
-def set_generators(states: dict) -> None:
-    """Put the generators where they were; GPUs that are not here are left out."""
+def set_generators(path: Path, states: dict) -> None:
+    """Put the generators where they were; GPUs that are not here are left out. All or none: ValueError for none."""
+    before = generator_states()
+    try:
+        _set_generators(states)
+    except (KeyError, TypeError, ValueError, RuntimeError, AttributeError):
+        _set_generators(before)
+        came = f"{path.name} holds no states of generators as this version saves them"
+        raise ValueError(f"load_checkpoint(): {came}.") from None
+
+
+def _set_generators(states: dict) -> None:
     torch.set_rng_state(states["torch"])
     for device, state in enumerate(states["cuda"][: torch.cuda.device_count()]):
         torch.cuda.set_rng_state(state, device)
@@ -106,8 +134,21 @@ def require_fitting_model(path: Path, saved: dict, model: nn.Module) -> None:
         if isinstance(x, Tensor) and not _is_alike(x, saved[name]):
             complaint = f"holds {name} as {describe(saved[name])}, and the model's is {describe(x)}"
             break
+    complaint = complaint or _untied(own, saved)
     if complaint:
         raise ValueError(f"load_checkpoint(): {path.name} is another model's: it {complaint}.")
+
+
+def _untied(own: dict, saved: dict) -> str | None:
+    """Two names for one tensor of the model that are two in the file: of those, one would be lost."""
+    first: dict[tuple, str] = {}
+    for name, x in own.items():
+        if not isinstance(x, Tensor) or x.layout is not torch.strided or x.numel() == 0:
+            continue
+        one = first.setdefault((x.data_ptr(), x.shape, x.stride()), name)
+        if one != name and not torch.equal(saved[one], saved[name]):
+            return f"holds {one} and {name} as two tensors, which are one in the model"
+    return None
 
 
 def _is_alike(x: Tensor, saved: object) -> bool:
@@ -129,8 +170,8 @@ def require_fitting_optimizer(path: Path, saved: dict, own: dict) -> None:
     raise ValueError(f"load_checkpoint(): {path.name} is another optimizer's: {complaint}.")
 
 
-def load_all(parts: list[tuple[object, object]]) -> None:
-    """Load each part's state; if one of them refuses, all are put back."""
+def load_all(parts: list[tuple[object, object]], generators: tuple[Path, dict] | None) -> None:
+    """Load each part's state, and the generators last; if one of them refuses, all are put back."""
     before = []
     try:
         for part, state in parts:
@@ -138,6 +179,8 @@ def load_all(parts: list[tuple[object, object]]) -> None:
             part.load_state_dict(state)
             if isinstance(part, Optimizer):
                 _restore_dtypes(part, state)
+        if generators:
+            set_generators(*generators)
     except BaseException:
         for part, state in before:
             part.load_state_dict(state)
