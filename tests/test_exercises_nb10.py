@@ -125,6 +125,10 @@ WRITTEN = [  # what a learner may write in the innermost loop, and how it is ans
     ("AdamW", [ADAM, "m, v = s['m'], s['v']", SHRINK, TAKE], "uncorrected"),
     ("AdamW", [ADAM, SHRINK, "p -= group['lr'] * m / (v + group['eps']).sqrt()"], "adams_eps_inside"),
     ("AdamW", [ADAM, TAKE], OWN),
+    ("AdamW", [ADAM.replace("s.get('t', 0) + 1", "s.get('t', torch.tensor(0)) + 1"), SHRINK, TAKE], "t_is_a_tensor"),
+    ("AdamW", [ADAM, SHRINK, "rate = group['lr'] * (1 - b2 ** s['t']) ** 0.5 / (1 - b1 ** s['t'])",
+               "p -= rate * s['m'] / (s['v'].sqrt() + group['eps'])"], "corrects_the_rate"),
+    ("AdaGrad", ["s['g2'] = s.get('g2', torch.zeros(p.shape)); s['g2'] += g * g", ADA], "float32_state"),
 ]
 
 
@@ -152,6 +156,13 @@ FUNCTIONS = [
      f"dict(params={MATRICES.format('p.ndim != 2')}, weight_decay=0)]", "two_axes_exactly"),
     ("decay_groups", f"return [dict(params={MATRICES.format('p.ndim > 1')}, weight_decay=weight_decay), "
      f"dict(params={MATRICES.format('p.ndim < 2')})]", "says_nothing"),
+    ("decay_groups", f"return [dict(params={MATRICES.format('p.numel() > 4')}, weight_decay=weight_decay), "
+     f"dict(params={MATRICES.format('p.numel() <= 4')}, weight_decay=0)]", OWN),
+    ("decay_groups", f"return [dict(params={MATRICES.format('p.squeeze().ndim > 1')}, weight_decay=weight_decay), "
+     f"dict(params={MATRICES.format('p.squeeze().ndim < 2')}, weight_decay=0)]", OWN),
+    ("decay_groups", "named = [pair for pair in model.named_parameters() if pair[1].requires_grad]\n    return ["
+     "dict(params=[pair for pair in named if pair[1].ndim > 1], weight_decay=weight_decay), "
+     "dict(params=[pair for pair in named if pair[1].ndim < 2], weight_decay=0)]", None),
     ("training_bytes", TRAINING.format("learning * (8 + 4 * k) + 4 * frozen + 4 * activations"), None),
     ("training_bytes", TRAINING.format("4 * (learning * (1 + k) + frozen + activations)"), "without_gradients"),
     ("training_bytes", TRAINING.format("4 * ((learning + frozen) * (2 + k) + activations)"), "frozen_learn_too"),
@@ -163,6 +174,24 @@ FUNCTIONS = [
 @pytest.mark.parametrize(("name", "body", "diagnosis"), FUNCTIONS)
 def test_what_learners_return_is_recognised(name, body, diagnosis):
     assert_answered(name, getattr(nb10, name).stub.removesuffix("...") + body, diagnosis)
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "sentence"),
+    [
+        ("Momentum", written("Momentum", [M + "; s['m'] = s['m'].float()", MOVE]),
+         "tensors of p's shape in self.state[p]: gave ['float32'], expected ['float64']"),
+        ("Momentum", written("Momentum", [M, MOVE, "p.grad = None"]), "gradients are left alone: gave False"),
+        ("Momentum", "class Momentum:\n    def __init__(self, params, **settings): self.params = params\n"
+         "    def step(self): self.params.clear()", "should give a torch.optim.Optimizer"),
+        ("decay_groups", "def decay_groups(model, weight_decay): weight_decay *= 1",
+         "it gave None, and should give a list of two dicts"),
+        ("decay_groups", "def decay_groups(model, weight_decay): return [*model.parameters()], []",
+         "it gave tuple of list, list, and should give a list of two dicts"),
+    ],
+)  # fmt: skip
+def test_an_answer_of_another_kind_is_named(name, source, sentence):
+    assert sentence in assert_answered(name, source, OWN).message
 
 
 def assert_answered(name, source, diagnosis):

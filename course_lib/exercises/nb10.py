@@ -8,8 +8,11 @@ from course_lib.exercises.optimizer_runs import (
     AdamWInParts,
     MomentumInParts,
     drive,
-    random_gradients,  # noqa: F401  the cases name them
+    freeze,  # noqa: F401  the cases name them
+    look_into_the_groups,
+    random_gradients,  # noqa: F401
     same_gradients,  # noqa: F401
+    tied,  # noqa: F401
     with_gaps,  # noqa: F401
 )
 
@@ -215,8 +218,9 @@ class _one_for_all(AdaGradInParts):
 
 @AdaGrad.misconception("torch.zeros(p.shape) is float32, whatever p is, and g2 with it. zeros_like(p) takes p's dtype.")
 class _float32_state(AdaGradInParts):
-    def remember(self, g2, g):
-        return g2.float().add_(g**2)
+    def one(self, p, g, state, group):
+        state["g2"] = state.get("g2", torch.zeros(p.shape)).add_(g**2)
+        p -= group["lr"] * g / self.divisor(state["g2"], group["eps"])
 
 
 @AdaGrad.misconception("p.grad can be None. No gradient is not a gradient of 0: skip the parameter.")
@@ -376,6 +380,24 @@ class _decays_without_gradient(AdamWInParts):
             super().one(p, g, state, group)
 
 
+@AdamW.misconception("eps belongs to the corrected √g2. Correcting lr instead of g2, you divide eps as well.")
+class _corrects_the_rate(AdamWInParts):
+    def corrected(self, state, beta1, beta2, t):
+        self.root = (1 - beta2**t) ** 0.5
+        return super().corrected(state, beta1, beta2, t)
+
+    def divisor(self, g2, eps):
+        return super().divisor(g2, eps / self.root)
+
+
+@AdamW.misconception("1 − betaᵗ is float32 if t is a tensor: seven digits. Count in a Python int, or take t.item().")
+class _t_is_a_tensor(AdamWInParts):
+    def one(self, p, g, state, group):
+        state.setdefault("t", torch.tensor(0.0)).add_(1)
+        state.setdefault("m", torch.zeros_like(p)), state.setdefault("g2", torch.zeros_like(p))
+        self.update(p, g, state, group, state["t"])
+
+
 @AdamW.accepts
 class _adamw_in_place(AdamWInParts):
     def update(self, p, g, state, group, t):
@@ -416,41 +438,18 @@ def decay_groups(model: nn.Module, weight_decay: float) -> list[dict]:
     ]
 
 
-def _tied(words, dim):
-    """An embedding, a norm, an output layer that shares the embedding's weight, and a scale without any axis."""
-    model = nn.Sequential(nn.Embedding(words, dim), nn.LayerNorm(dim), nn.Linear(dim, words, bias=False))
-    model[2].weight, model.scale = model[0].weight, nn.Parameter(torch.ones(()))
-    return model
-
-
-def _frozen(model, *names):
-    for name in names:
-        model.get_parameter(name).requires_grad_(False)
-    return model
-
-
 decay_groups.cases(
     case("nn.Linear(3, 2), 0.1", "a layer with a bias"),
     case("nn.Sequential(nn.Linear(4, 3), nn.LayerNorm(3), nn.Linear(3, 2)), 0.01", "a norm between two layers"),
     case("nn.Sequential(nn.Conv2d(3, 4, 5), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(4, 2)), 0.1", "a convolution"),
-    case("_tied(5, 3), 0.2", "a weight that two layers share, and a single number"),
-    case('_frozen(nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 2)), "0.weight", "1.bias"), 0.1', "frozen parameters"),
+    case("tied(5, 3), 0.2", "a weight that two layers share, and a single number"),
+    case('freeze(nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 2)), "0.weight", "1.bias"), 0.1', "frozen parameters"),
     "nn.Sequential(nn.Embedding(7, 4), nn.Conv1d(4, 2, 3)), 0.3",
     "nn.Linear(3, 2, bias=False), 0.1",
-    '_frozen(nn.Sequential(nn.LayerNorm(3), nn.Linear(3, 2)), "0.bias"), 0.5',
+    case("nn.Sequential(nn.Linear(1, 2), nn.LayerNorm(9)), 0.1", "a matrix with one column"),
+    'freeze(nn.Sequential(nn.LayerNorm(3), nn.Linear(3, 2)), "0.bias"), 0.5',
 )
-
-
-@decay_groups.probe
-def look_into_the_groups(candidate, args, kwargs):
-    """The names of the parameters in each group, and the decay that AdamW makes of it."""
-    model, weight_decay = args
-    names = {id(p): name for name, p in model.named_parameters()}
-    groups = [{**group, "params": [*group["params"]]} for group in candidate(model, weight_decay)]
-    held = [[names.get(id(p), "no parameter of the model") for p in group["params"]] for group in groups]
-    seen = {f"group {i}": found for i, found in enumerate(held)}
-    made = torch.optim.AdamW(groups).param_groups
-    return seen | {f"weight_decay of group {i}, in AdamW": float(g["weight_decay"]) for i, g in enumerate(made)}
+decay_groups.probe(look_into_the_groups)
 
 
 def _two_groups(model, weight_decay, decays, learns=lambda p: p.requires_grad):

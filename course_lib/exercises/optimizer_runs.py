@@ -7,6 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from course_lib.exercises.probing import require
+
 Gradients = tuple[Tensor | None, Tensor | None]  # of p and of q
 _START = torch.tensor([1.0, -2.0, 3.0]).double(), torch.ones(2, 2).double()
 
@@ -35,6 +37,7 @@ class _Run:
         self.views = [x.detach() for x in self.params]  # these see a step only if it writes in place
         groups = [{"params": self.params[:1]}, {"params": self.params[1:], **own}]
         self.optimizer = candidate(groups if own else self.params, **settings)
+        require(isinstance(self.optimizer, Optimizer), self.optimizer, "a torch.optim.Optimizer")
         self.gradients_unharmed = True
 
     def step(self, gradients: Gradients, lr: float | None, set_to_none: bool) -> None:
@@ -44,10 +47,10 @@ class _Run:
             else:
                 p.grad.copy_(g)  # as in a loop with zero_grad(set_to_none=False): one storage for all gradients
         for group in self.optimizer.param_groups:
-            group["lr"] = group["lr"] if lr is None else lr
+            group |= {} if lr is None else {"lr": lr}
         self.optimizer.step()
         for p, g in zip(self.params, gradients, strict=True):
-            self.gradients_unharmed &= p.grad is None if g is None else torch.equal(p.grad, g)
+            self.gradients_unharmed &= p.grad is g if g is None or p.grad is None else torch.equal(p.grad, g)
 
     def values(self) -> list[Tensor]:
         return [x.clone() for x in self.views]
@@ -63,7 +66,6 @@ def drive(candidate: Callable, args: tuple, kwargs: dict) -> dict[str, object]:
     own, none = settings.pop("q_has", {}), settings.pop("set_to_none", True)
     steps = [*zip(gradients, settings.pop("lrs", [None] * len(gradients)), strict=True)]
     run, half, seen = _Run(candidate, settings, own, [*_START]), len(steps) // 2, {}
-    seen["it is a torch.optim.Optimizer"] = isinstance(run.optimizer, Optimizer)
     for number, step in enumerate(steps):
         if number == half:
             saved, then = copy.deepcopy(run.optimizer.state_dict()), run.values()
@@ -73,10 +75,11 @@ def drive(candidate: Callable, args: tuple, kwargs: dict) -> dict[str, object]:
     resumed.optimizer.load_state_dict(saved)
     for step in steps[half:]:
         resumed.step(*step, none)
-    kept = [x for x in run.optimizer.state[run.params[0]].values() if isinstance(x, Tensor) and x.shape == (3,)]
-    return seen | {
+    held = [x for x in run.optimizer.state[run.params[0]].values() if isinstance(x, Tensor) and x.shape == (3,)]
+    # Said first: what float32 costs is not seen in six digits of p.
+    kept = {"tensors of p's shape in self.state[p]": [str(x.dtype).removeprefix("torch.") for x in held]}
+    return kept | seen | {
         "gradients are left alone": run.gradients_unharmed,
-        "tensors of p's shape in self.state[p]": len(kept),
         "state_dict() saves all that is needed to go on": all(map(torch.equal, run.values(), resumed.values())),
     }
 
@@ -165,3 +168,39 @@ class AdamWInParts(Stepping):
     def divisor(self, g2: Tensor, eps: float) -> Tensor:
         """What a step is divided by."""
         return g2.sqrt() + eps
+
+
+def tied(words: int, dim: int) -> nn.Module:
+    """An embedding, a norm, an output layer that shares the embedding's weight, and a scale without any axis."""
+    model = nn.Sequential(nn.Embedding(words, dim), nn.LayerNorm(dim), nn.Linear(dim, words, bias=False))
+    model[2].weight, model.scale = model[0].weight, nn.Parameter(torch.ones(()))
+    return model
+
+
+def freeze(model: nn.Module, *names: str) -> nn.Module:
+    """The model, with these parameters frozen."""
+    for name in names:
+        model.get_parameter(name).requires_grad_(False)
+    return model
+
+
+def look_into_the_groups(candidate: Callable, args: tuple, kwargs: dict) -> dict[str, object]:
+    """The names of the parameters in each group, and the decay that AdamW makes of it."""
+    model, weight_decay = args
+    names = {id(p): name for name, p in model.named_parameters()}
+    result, wanted = candidate(model, weight_decay), "a list of two dicts"
+    require(isinstance(result, list | tuple), result, wanted)
+    for group in result:
+        require(isinstance(group, dict), result, wanted)
+        require("params" in group, group, 'a dict with an entry "params"')
+    groups = [{**group, "params": _without_names(group["params"])} for group in result]
+    held = [[names.get(id(p), "no parameter of the model") for p in group["params"]] for group in groups]
+    seen = {f"group {i}": found for i, found in enumerate(held)}
+    made = torch.optim.AdamW(groups).param_groups
+    return seen | {f"weight_decay of group {i}, in AdamW": g["weight_decay"] for i, g in enumerate(made)}
+
+
+def _without_names(params: object) -> list:
+    """torch also takes pairs of a name and a parameter."""
+    parts = [params] if isinstance(params, Tensor) else [*params]
+    return [part[1] if isinstance(part, tuple) else part for part in parts]
