@@ -127,6 +127,19 @@ WRITTEN = [  # exercise, what a learner writes, the diagnosis that it gets (None
     ("steps_between_saves", TAU + "return max(1, int(tau / step_seconds))", "cut_off"),
     ("steps_between_saves", TAU + "return max(1, round(tau / step_seconds / 2 ** 0.5))", "without_the_two"),
     ("steps_between_saves", TAU + "return tau / step_seconds", OWN),
+    ("snapshot", f"optimizer.zero_grad()\n    return copy.deepcopy({BOTH})", OWN),
+    ("snapshot", 'return {"model": {k: v.float().clone() for k, v in model.state_dict().items()}, '
+     '"optimizer": copy.deepcopy(optimizer.state_dict())}', OWN),
+    ("RunSaver", saver(*BACK).replace("torch.save", "torch.rand(1); torch.save"), OWN),
+    ("RunSaver", saver(*BACK).replace("}, path)", "}, path); random.random()"), OWN),
+    ("RunSaver", saver(*BACK).replace("torch.save(", "RunSaver.kept = copy.deepcopy(").replace("}, path)", "})")
+     .replace("torch.load(path)", "RunSaver.kept"), OWN),
+    ("newest_good", "c = [n for n in names if re.fullmatch('step-[0-9]+.pt', n)]\n    "
+     "return next((n for n in sorted(c, key=lambda n: -int(re.sub(r'\\D', '', n))) if is_whole(n)), None)", OWN),
+    ("newest_good", "c = [n for n in names if n.startswith('step-') and n[5:6].isdigit() and n.endswith('.pt')]\n    "
+     "return next((n for n in sorted(c, key=lambda n: -int(re.findall('[0-9]+', n)[0])) if is_whole(n)), None)", OWN),
+    ("newest_good", "names.sort(key=lambda n: (len(n), n))\n    return next((n for n in names[::-1] "
+     "if re.fullmatch('step-[0-9]+[.]pt', n) and is_whole(n)), None)", OWN),
 ]  # fmt: skip
 
 
@@ -138,3 +151,22 @@ def test_what_learners_write_is_recognised(name, body, diagnosis):
     result = judge(one, scope[name])
     assert (result.status == "correct") == (diagnosis is None), result
     assert result.diagnosis == (None if diagnosis == OWN else diagnosis), result
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "sentence"),
+    [
+        ("snapshot", "def snapshot(model, optimizer): return model.state_dict(), optimizer.state_dict()",
+         "it gave tuple of dict, dict, and should give one dict"),
+        ("snapshot", 'def snapshot(model, optimizer): return {"model": copy.deepcopy(model.state_dict())}',
+         "entries: gave 1 element, ['model'], expected 2"),
+        ("RunSaver", saver(*BACK).replace("path)", "str(path) + 'x')"), "gave 'finds no file'"),
+        ("RunSaver", saver(*BACK).replace("torch.save(", "path.write_bytes(__import__('pickle').dumps(")
+         .replace("}, path)", "}))").replace("torch.load(path)", "__import__('pickle').loads(path.read_bytes())"),
+         "torch.save did not write it"),
+    ],
+)  # fmt: skip
+def test_an_answer_of_another_kind_is_named(name, source, sentence):
+    scope = dict(vars(nb12))
+    exec(source, scope)
+    assert sentence in judge(getattr(nb12, name), scope[name]).message

@@ -83,6 +83,10 @@ WRITTEN = [  # what a learner may write, and how it is answered: None is "correc
     ("gpt_parameters", "return dim * (vocabulary * (2 - tied) + context + depth * (12 * dim + 2))",
      "last_norm_forgotten"),
     ("gpt_parameters", "return 12 * depth * dim ** 2", OWN),
+    ("gpt_parameters", "n = dim * (vocabulary * (2 - tied) + context + depth * (12 * dim + 2) + 1)\n    "
+     "return int(torch.tensor(float(n)))", OWN),
+    ("flops_per_token", "return 6 * (12 * depth * dim ** 2 + vocabulary * dim + depth * sequence * dim)",
+     "one_product_of_attention"),
     ("flops_per_token", "return 72 * depth * dim * dim + 6 * vocabulary * dim + 12 * depth * sequence * dim", None),
     ("flops_per_token", "return 6 * (12 * depth * dim ** 2 + vocabulary * dim)", "without_scores"),
     ("flops_per_token", "return 6 * depth * (12 * dim ** 2 + 2 * sequence * dim)", "without_head"),

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from course_lib.exercises.engine import case, exercise
+from course_lib.exercises.probing import require
 
 # ---------------------------------------------------------------- what 12.1 and 12.2 train
 
@@ -49,6 +50,7 @@ def _begun(model_name, optimizer_name, seed):
 
 @exercise(
     notebook="12",
+    fixed=("dtype",),
     hints=[
         "state_dict() returns the tensors themselves, and training goes on writing into them.",
         "How deep does the copy have to go? The optimizer's state is a dict of dicts of tensors.",
@@ -80,9 +82,15 @@ def look_again_later(candidate, args, kwargs):
     model_name, optimizer_name, steps = args
     model, optimizer = _begun(model_name, optimizer_name, 0)
     _train(model, optimizer, steps)
+    gradients = copy.deepcopy([p.grad for p in model.parameters()])
     kept = candidate(model, optimizer)
+    require(isinstance(kept, dict), kept, "one dict")
+    untouched = gradients == [None] * len(gradients) or all(
+        p.grad is not None and torch.equal(p.grad, g) for p, g in zip(model.parameters(), gradients, strict=True)
+    )
     losses = _train(model, optimizer, 2)
-    return {"entries": sorted(kept), "model": kept["model"], "optimizer": kept["optimizer"], "next losses": losses}
+    found = {name: kept.get(name) for name in ("model", "optimizer")}
+    return {"entries": sorted(map(str, kept)), **found, "gradients are left alone": untouched, "next losses": losses}
 
 
 def _parts(model, optimizer):
@@ -190,26 +198,34 @@ RunSaver.cases(
 @RunSaver.probe
 def stop_and_go_on(candidate, args, kwargs):
     """Train, save, train on; then, as another process would, load and train on. What agrees?"""
-    model_name, optimizer_name, steps = args
+    _, _, steps = args
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "run.pt")
-        model, optimizer = _begun(model_name, optimizer_name, 0)
-        optimizer.param_groups[0]["lr"] = 0.04  # changed on the way
-        _train(model, optimizer, steps)
-        candidate().save(path, model, optimizer, steps)
+        path, other_path = Path(folder, "run.pt"), Path(folder, "other.pt")
+        undisturbed = _train(*_under_way(*args), 3)
+        model, optimizer = _under_way(*args)
         want = _look(model, optimizer)
+        candidate().save(path, model, optimizer, steps)
         losses = _train(model, optimizer, 3)
-        new_model, new_optimizer = _begun(model_name, optimizer_name, 1)
+        candidate().save(other_path, model, optimizer, steps + 3)  # whoever keeps it elsewhere has this one now
+        new_model, new_optimizer = _begun(*args[:2], 1)
         held = [*new_model.parameters()]
         step = candidate().load(path, new_model, new_optimizer)
         seen = {name: got == want[name] for name, got in _look(new_model, new_optimizer).items()}
         return {
             "what load returns": step,
             **seen,
+            "saving leaves the run as it was": losses == undisturbed,
             "the next losses are the same, bit for bit": _train(new_model, new_optimizer, 3) == losses,
             "the optimizer holds the model's parameters": _same_objects(new_model, new_optimizer, held),
-            "torch.load(path, weights_only=True) reads the file": _is_harmless(path),
+            "torch.load(path, weights_only=True)": _what_torch_says(path),
         }
+
+
+def _under_way(model_name, optimizer_name, steps):
+    model, optimizer = _begun(model_name, optimizer_name, 0)
+    optimizer.param_groups[0]["lr"] = 0.04  # changed on the way
+    _train(model, optimizer, steps)
+    return model, optimizer
 
 
 def _look(model, optimizer):
@@ -231,12 +247,16 @@ def _same_objects(model, optimizer, held):
     return all(a is b and b is c for a, b, c in zip(model.parameters(), held, trained, strict=True))
 
 
-def _is_harmless(path):
-    try:
-        torch.load(path, weights_only=True)
-    except Exception:
-        return False
-    return True
+def _what_torch_says(path):
+    if not path.exists():
+        return "finds no file"
+    for weights_only, found in ((True, "reads the file"), (False, "refuses objects: is the model itself in it?")):
+        try:
+            torch.load(path, weights_only=weights_only)
+        except Exception:  # zipfile, pickle and torch raise half a dozen kinds
+            continue
+        return found
+    return "cannot read the file: torch.save did not write it"
 
 
 class _Saver:
@@ -396,6 +416,8 @@ newest_good.cases(
     case('["step-2.pt", "step-1.pt"], []', "none is whole"),
     case("[], []", "an empty directory"),
     case('["step-0.pt", "old-step-3.pt", "step-x.pt"], ["step-0.pt", "old-step-3.pt"]', "step 0"),
+    '["step-12xpt", "step-1.pt"], ["step-12xpt", "step-1.pt"]',
+    '["step-4.pt", "step-7-old.pt"], ["step-4.pt", "step-7-old.pt"]',
 )
 
 
@@ -409,7 +431,7 @@ def find_and_count(candidate, args, kwargs):
         reads.append(name)
         return name in good
 
-    return {"the newest good one": candidate(list(names), is_whole), "files that were read": reads}
+    return {"the newest good one": candidate(names, is_whole), "files that were read": reads}
 
 
 def _numbered(names, pattern=r"step-(\d+)\.pt", search=re.fullmatch):

@@ -39,6 +39,7 @@ gpt_parameters.cases(
     case("65, 32, 16, 1, True", "one block"),
     case("7, 3, 1, 2, False", "a width of 1"),
     "1000, 1, 8, 3, False",
+    "99_999, 77, 333, 5, False",
 )
 
 
@@ -184,7 +185,7 @@ def multiplications_only(vocabulary, dim, depth, sequence):
     return _per_token(vocabulary, dim, depth, sequence, each=3)
 
 
-@flops_per_token.misconception("Attention has two products: queries with keys, and then the scores with the values.")
+@flops_per_token.misconception("Half of attention is missing: it has two products, and the mask spares no FLOP of either.")
 def one_product_of_attention(vocabulary, dim, depth, sequence):
     return _per_token(vocabulary, dim, depth, sequence, scores=1)
 
