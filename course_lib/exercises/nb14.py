@@ -185,7 +185,7 @@ def multiplications_only(vocabulary, dim, depth, sequence):
     return _per_token(vocabulary, dim, depth, sequence, each=3)
 
 
-@flops_per_token.misconception("Half of attention is missing: it has two products, and the mask spares no FLOP of either.")
+@flops_per_token.misconception("Half of attention is missing. It has two products, and the mask spares no FLOP.")
 def one_product_of_attention(vocabulary, dim, depth, sequence):
     return _per_token(vocabulary, dim, depth, sequence, scores=1)
 
