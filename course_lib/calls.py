@@ -1,4 +1,4 @@
-"""What `storage` and `timing` ask of a function that they are handed in order to call it."""
+"""What is asked of a function that is handed over in order to be called."""
 import inspect
 from collections.abc import Callable
 
@@ -19,6 +19,19 @@ def require_no_arguments(caller: str, name: str, function: Callable[..., object]
             f"{caller}(): {name} is called without arguments, but needs {' and '.join(needed)}; "
             f"wrap the call: {caller}(lambda: {called}(…))."
         ) from None
+
+
+def require_takes(caller: str, name: str, function: Callable[..., object], *arguments: str) -> None:
+    """Raise one TypeError sentence if `function`, the argument `name` of `caller`, does not take these arguments."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError as error:
+        called = f"{name}({', '.join(arguments)})"
+        raise TypeError(f"{caller}(): {name} is called as {called}, and does not take that: {error}.") from None
 
 
 _COLLECTORS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

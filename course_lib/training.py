@@ -14,10 +14,19 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from torch.optim import Optimizer
 from tqdm import tqdm
 
-from course_lib.checked import checked, describe
+from course_lib.checked import checked
 from course_lib.checkpoint import checkpoint_path, latest_checkpoint, load_checkpoint, save_checkpoint
 from course_lib.precision import Precision
 from course_lib.schedules import Schedule
+from course_lib.training_arguments import (
+    require_batch,
+    require_checkpoints,
+    require_gradients,
+    require_numbers,
+    require_run,
+    require_scalar,
+    share_of,
+)
 
 Batch = tuple[Tensor, Tensor]
 BAR_AFTER_SECONDS = 0.5  # a sweep of short runs shall not flicker
@@ -42,7 +51,7 @@ class History:
         return len(self.steps)
 
     def __repr__(self) -> str:
-        if not self.steps:
+        if not self.losses:
             return "History of 0 steps"
         return f"History of {len(self)} steps: loss {self.losses[0]:.3g} to {self.losses[-1]:.3g}"
 
@@ -50,13 +59,16 @@ class History:
         """The four lists as tensors (8 bytes a number, so that nothing is rounded), for a checkpoint."""
         kinds = {"steps": torch.int64}
         return {
-            one.name: torch.tensor(getattr(self, one.name), dtype=kinds.get(one.name, torch.float64))
+            one.name: torch.tensor(getattr(self, one.name), dtype=kinds.get(one.name, torch.float64), device="cpu")
             for one in fields(self)
         }
 
     @checked
     def load_state_dict(self, state: dict) -> None:
-        """Take over what `state_dict` returned."""
+        """Take over what `state_dict` returned. Raises ValueError, and changes nothing, for anything else."""
+        if wrong := [one.name for one in fields(self) if not isinstance(state.get(one.name), Tensor)]:
+            came = f"state has no tensor {wrong[0]!r}"
+            raise ValueError(f"History.load_state_dict(): {came}; what state_dict() returned is asked for.")
         for one in fields(self):
             setattr(self, one.name, state[one.name].tolist())
 
@@ -75,6 +87,10 @@ class TrainingDiverged(ArithmeticError):
             "the weights are still those before this step."
         )
         self.step, self.loss, self.grad_norm, self.history = step, loss, grad_norm, history
+
+    def __reduce__(self) -> tuple:
+        """To be copied, and to reach another process, it is made anew from what it was made of."""
+        return type(self), (self.step, self.loss, self.grad_norm, self.history)
 
 
 @checked
@@ -104,7 +120,8 @@ def train(
     `after_step(step, loss)` is called after each step.
 
     Raises TrainingDiverged for a loss or a gradient norm that is not finite, before the weights are touched. A recipe
-    that skips overflowing steps may skip 50 in a row for their gradient norm.
+    that skips overflowing steps may skip 50 in a row for their gradient norm. Raises TypeError or ValueError for what
+    it cannot train with, as a schedule that says NaN, or batches that run out.
 
     With `checkpoint_directory` a run goes on where the newest good checkpoint there ends: model, optimizer, random
     generators, `sampler`, recipe and history are restored, so that the history returned is the whole one, and to the
@@ -114,7 +131,10 @@ def train(
 
     `progress` shows a bar after half a second; None shows one in a terminal and in a notebook that somebody has open.
     """
-    _require_valid(num_train_steps, start_step, max_grad_norm, checkpoint_directory, checkpoint_every)
+    require_numbers(num_train_steps, start_step, max_grad_norm)
+    require_checkpoints(checkpoint_directory, checkpoint_every, sampler)
+    called = {"get_batch": (get_batch,), "loss": (loss, "model(x)", "y"), "schedule": (schedule, "step")}
+    require_run(model, optimizer, loss, {**called, "after_step": (after_step, "step", "loss")})
     precision = Precision() if precision is None else precision
     precision.prepare(model, optimizer)
     history = History()
@@ -150,11 +170,12 @@ class _Loop:
 
     def step(self, step: int) -> float:
         """One step; returns its loss. Until loss and gradient norm are known, nothing but gradients is changed."""
-        x, y = _batch(self.get_batch)
+        x, y = require_batch(self.get_batch, step)
+        share = 1.0 if self.schedule is None else share_of(self.schedule, step)
         self.precision.zero_grad()
         with self.precision.autocast(y.device):
             loss = self.loss(self.model(x), y)
-        _require_scalar(loss)
+        require_scalar(loss)
         self.precision.backward(loss)
         self.precision.unscale()
         norm = _gradient_norm(self.optimizer)
@@ -164,7 +185,7 @@ class _Loop:
             raise TrainingDiverged(step, value, grad_norm, self.history)
         if self.max_grad_norm is not None and math.isfinite(grad_norm):
             clip_grads_with_norm_(_parameters(self.optimizer), self.max_grad_norm, norm)
-        with _scaled_rates(self.optimizer, 1.0 if self.schedule is None else self.schedule(step)):
+        with _scaled_rates(self.optimizer, share):
             self._record(step, value, grad_norm)
             self.skipped = 0 if self.precision.step() else self.skipped + 1
         return value
@@ -176,22 +197,13 @@ class _Loop:
         self.history.learning_rates.append(float(self.optimizer.param_groups[0]["lr"]))
 
 
-def _batch(get_batch: Callable[[], Batch]) -> Batch:
-    batch = get_batch()
-    if not (isinstance(batch, tuple | list) and len(batch) == 2 and all(isinstance(one, Tensor) for one in batch)):
-        raise TypeError(f"train(): get_batch() returned {describe(batch)}; a pair of tensors, x and y, is asked for.")
-    return batch[0], batch[1]
-
-
 def _parameters(optimizer: Optimizer) -> list[Tensor]:
     return [p for group in optimizer.param_groups for p in group["params"]]
 
 
 def _gradient_norm(optimizer: Optimizer) -> Tensor:
     gradients = [p.grad for p in _parameters(optimizer) if p.grad is not None]
-    if not gradients:
-        wanted = "an optimizer of the model's own parameters is asked for"
-        raise ValueError(f"train(): no parameter of the optimizer got a gradient; {wanted}.")
+    require_gradients(gradients)
     return get_total_norm(gradients)
 
 
@@ -223,7 +235,8 @@ class _Saver:
     history: History
 
     def save(self, step: int) -> None:
-        extra = {"history": self.history.state_dict(), "precision": self.precision.state_dict()}
+        recipe = {"precision": self.precision.state_dict(), "recipe": self.precision.name}
+        extra = {"history": self.history.state_dict(), **recipe}
         path = checkpoint_path(self.directory, step)
         save_checkpoint(path, self.model, self.optimizer, step, sampler=self.sampler, extra=extra)
 
@@ -238,6 +251,9 @@ class _Saver:
         loaded = load_checkpoint(newest, self.model, self.optimizer, sampler=self.sampler)
         if not isinstance(loaded.extra, dict) or not {"history", "precision"} <= loaded.extra.keys():
             raise ValueError(f"train(): {newest.name} is no checkpoint of train(); another directory is asked for.")
+        if (was := loaded.extra.get("recipe", self.precision.name)) != self.precision.name:
+            came = f"precision is {self.precision.name!r}, and {newest.name} was trained with {was!r}"
+            raise ValueError(f"train(): {came}; the same recipe, or another checkpoint_directory, is asked for.")
         self.history.load_state_dict(loaded.extra["history"])
         self.precision.load_state_dict(loaded.extra["precision"])
         return loaded.step
@@ -255,23 +271,3 @@ def _somebody_looks_on() -> bool:
     if os.environ.get("CI") or os.environ.get("PYTEST_CURRENT_TEST"):
         return False
     return bool(os.environ.get("JPY_SESSION_NAME")) or sys.stderr.isatty()
-
-
-def _require_valid(
-    num_train_steps: int, start_step: int, max_grad_norm: float | None, directory: object, every: int | None
-) -> None:
-    if num_train_steps < 0:
-        raise ValueError(f"train(): num_train_steps is {num_train_steps}; at least 0 is asked for.")
-    if not 0 <= start_step <= num_train_steps:
-        raise ValueError(f"train(): start_step is {start_step}; 0 to num_train_steps = {num_train_steps} is asked for.")
-    if max_grad_norm is not None and not 0 < max_grad_norm < math.inf:
-        raise ValueError(f"train(): max_grad_norm is {max_grad_norm}; a finite number above 0, or None, is asked for.")
-    if every is not None and directory is None:
-        raise ValueError("train(): checkpoint_every needs a checkpoint_directory to write to.")
-    if every is not None and every < 1:
-        raise ValueError(f"train(): checkpoint_every is {every}; at least 1, or None, is asked for.")
-
-
-def _require_scalar(loss: object) -> None:
-    if not isinstance(loss, Tensor) or loss.numel() != 1:
-        raise ValueError(f"train(): loss(model(x), y) is {describe(loss)}; a tensor with one element is asked for.")

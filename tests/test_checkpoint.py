@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 import warnings
 import zipfile
 from collections import Counter, OrderedDict
@@ -539,6 +540,27 @@ def without_privileges():
     finally:
         if root:
             os.seteuid(0)
+
+
+@posix
+def test_two_that_write_to_one_path_do_not_spoil_it(tmp_path):
+    big, failed = torch.rand(200_000), []
+
+    def write(number):
+        run = Run()
+        try:
+            for _ in range(15):
+                save_checkpoint(tmp_path / "a.pt", run.model, run.optimizer, number, extra=big[: 1000 * number])
+                assert load_checkpoint(tmp_path / "a.pt", run.model, generators=False).step in (1, 200)
+        except Exception as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in (1, 200)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed and os.listdir(tmp_path) == ["a.pt"]
 
 
 @posix

@@ -2,8 +2,10 @@
 import copy
 import itertools
 import math
+import pickle
 import re
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -261,7 +263,63 @@ WRONG = {
         (ValueError, {"loss": lambda out, y: (out - y) ** 2}),
     "train(): no parameter of the optimizer got a gradient; an optimizer of the model's own parameters is asked for.":
         (ValueError, {"optimizer": SGD(cruncher().parameters(), lr=1e-3)}),
+    "train(): get_batch() has no more batches at step 2; one that begins again, or fewer steps, are asked for.":
+        (ValueError, {"get_batch": itertools.repeat((torch.zeros(4, DIM), torch.zeros(4)), 2).__next__}),
+    "train(): get_batch is called as get_batch(), and does not take that: missing a required argument: 'step'.":
+        (TypeError, {"get_batch": lambda step: None}),
+    "train(): schedule is called as schedule(step), and does not take that: too many positional arguments.":
+        (TypeError, {"schedule": lambda: 1.0}),
+    "train(): loss is the class MSELoss; a function is asked for, such as MSELoss().":
+        (TypeError, {"loss": nn.MSELoss}),
+    "train(): loss is called as loss(model(x), y), and does not take that: too many positional arguments.":
+        (TypeError, {"loss": lambda out: out.sum()}),
+    "train(): after_step is called as after_step(step, loss), and does not take that: too many positional arguments.":
+        (TypeError, {"after_step": lambda step: None}),
+    "train(): loss(model(x), y) is a tensor of dtype float32 and shape () that has no gradient; "
+    "a float that depends on parameters with requires_grad, outside of torch.no_grad(), is asked for.":
+        (ValueError, {"loss": lambda out, y: F.mse_loss(out, y).detach()}),
+    "train(): loss(model(x), y) is a tensor of dtype complex64 and shape (); "
+    "a float that depends on parameters with requires_grad, outside of torch.no_grad(), is asked for.":
+        (ValueError, {"loss": lambda out, y: out.sum() * 1j}),
+    "train(): optimizer is LBFGS, which computes the loss several times in a step; "
+    "one whose step() needs no closure is asked for.":
+        (ValueError, {"optimizer": torch.optim.LBFGS([*MODEL.parameters()])}),
+    "train(): model is on the meta device, where there are no numbers to train.":
+        (ValueError, {"model": nn.Linear(2, 2, device="meta")}),
+    "train(): sampler is an int (3); something with state_dict() is asked for.":
+        (TypeError, {"sampler": 3, "checkpoint_directory": "never made"}),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("share", [math.nan, math.inf, -0.5, None, "0.1", 1j, torch.ones(2), torch.tensor(math.nan)])
+def test_a_schedule_that_says_no_share_stops_the_run_before_the_weights_are_touched(share):
+    before = [p.detach().clone() for p in MODEL.parameters()]
+    with pytest.raises(ValueError, match=r"^train\(\): schedule\(0\) is .*; a finite number of at least 0 is"):
+        train(MODEL, linear_batches(), OPTIMIZER, 5, schedule=lambda step: share)
+    assert all(map(torch.equal, MODEL.parameters(), before))
+    for odd in (0, True, torch.tensor(0.5), np.float32(0.5)):
+        assert run(2, schedule=lambda step, odd=odd: odd)[0].learning_rates == [1e-3 * float(odd)] * 2
+
+
+def test_a_sparse_gradient_gets_one_sentence():
+    model = nn.Sequential(nn.Embedding(5, DIM, sparse=True), nn.Flatten(0))
+    said = r"^train\(\): a gradient of shape \(5, 8\) is sparse; dense ones are asked for \(an Embedding gives them"
+    with pytest.raises(ValueError, match=said):
+        train(model, lambda: (torch.tensor([0, 1]), torch.ones(16)), SGD(model.parameters(), lr=0.1), 3)
+
+
+def test_what_went_wrong_reaches_another_process():
+    error = TrainingDiverged(3, math.inf, math.nan, History([0], [1.0], [2.0], [0.1]))
+    for twin in (copy.copy(error), copy.deepcopy(error), pickle.loads(pickle.dumps(error))):
+        assert str(twin) == str(error) and (twin.step, twin.history) == (3, error.history)
+
+
+@pytest.mark.parametrize("state", [{}, {"steps": 3}, {name: [1.0] for name in History().state_dict()}])
+def test_a_history_takes_over_nothing_else(state):
+    history = History([0], [1.0], [2.0], [0.1])
+    with pytest.raises(ValueError, match=r"^History\.load_state_dict\(\): state has no tensor '"):
+        history.load_state_dict(state)
+    assert history == History([0], [1.0], [2.0], [0.1])
 
 
 @pytest.mark.parametrize("sentence", WRONG)
@@ -347,6 +405,30 @@ def test_a_run_that_is_done_is_not_done_again_and_may_be_made_longer(tmp_path):
     wanted = r"num_train_steps is 10, and step-000000020\.pt is there already; more steps, or another"
     with pytest.raises(ValueError, match=wanted):
         live(tmp_path, steps=10)
+
+
+def test_another_recipe_does_not_go_on(tmp_path):
+    live(tmp_path, steps=4, recipe=MasterWeights)
+    said = r"^train\(\): precision is 'bfloat16, stochastic rounding', and step-000000004\.pt was trained with 'master "
+    with pytest.raises(ValueError, match=said):
+        live(tmp_path, recipe=StochasticBFloat16)
+
+
+def test_what_is_no_directory_is_told_before_the_first_step(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotADirectoryError, match=r"file', which is no directory\.$"):
+        run(3, checkpoint_directory=tmp_path / "file", after_step=lambda step, loss: pytest.fail("a step was taken"))
+
+
+def test_another_default_device_changes_nothing(tmp_path):
+    with torch.device("meta"):
+        model = cruncher().to_empty(device="cpu")
+    for p in model.parameters():
+        nn.init.constant_(p, 0.1)
+    with torch.device("meta"):
+        zeros = torch.zeros(4, DIM, device="cpu"), torch.zeros(4, device="cpu")
+        history = train(model, lambda: zeros, SGD(model.parameters(), lr=0.1), 2, checkpoint_directory=tmp_path)
+    assert train(model, lambda: zeros, SGD(model.parameters(), lr=0.1), 2, checkpoint_directory=tmp_path) == history
 
 
 def test_a_checkpoint_of_another_program_is_refused(tmp_path):

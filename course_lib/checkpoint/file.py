@@ -4,7 +4,8 @@ import os
 import pickle
 import re
 import zipfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -12,6 +13,11 @@ import torch
 
 from course_lib.checked import describe
 from course_lib.places import whole_path
+
+try:
+    import fcntl
+except ImportError:
+    fcntl = None
 
 _FAMILY = "course_lib.checkpoint "
 FORMAT = f"{_FAMILY}1"
@@ -32,20 +38,51 @@ def write(path: Path, content: dict) -> None:
     partial = path.with_name(f".{path.name}.partial")  # a rename is atomic only within one file system
     try:
         _make_directory(path.parent)
+        with _alone_at(partial):
+            _write_and_rename(partial, path, content)
+    except BaseException as error:
+        if cause := _os_error(error):
+            reason = f"{cause.strerror or cause}; what was saved before is untouched"
+            raise OSError(cause.errno, f"save_checkpoint(): {path} could not be written: {reason}.") from None
+        raise
+    _flush_directory(path.parent)
+
+
+def _write_and_rename(partial: Path, path: Path, content: dict) -> None:
+    try:
         with open(partial, "wb") as file:
             torch.save(content, file)
             file.flush()
             os.fsync(file.fileno())
         _require_loadable(partial)
         os.replace(partial, path)
-    except BaseException as error:
+    except BaseException:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
-        if cause := _os_error(error):
-            reason = f"{cause.strerror or cause}; what was saved before is untouched"
-            raise OSError(cause.errno, f"save_checkpoint(): {path} could not be written: {reason}.") from None
         raise
-    _flush_directory(path.parent)
+
+
+@contextmanager
+def _alone_at(partial: Path) -> Iterator[None]:
+    """Wait until no other process writes there, and keep others out. Windows has no such locks.
+
+    Whoever held the lock before has renamed the file, so what is locked has to be what has the name now.
+    """
+    if fcntl is None:
+        yield
+        return
+    while True:
+        held = os.open(partial, os.O_RDWR | os.O_CREAT, 0o666)
+        with suppress(OSError):  # nor have some file systems
+            fcntl.flock(held, fcntl.LOCK_EX)
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(held), os.stat(partial)):
+                break
+        os.close(held)
+    try:
+        yield
+    finally:
+        os.close(held)
 
 
 def _require_loadable(partial: Path) -> None:
