@@ -62,7 +62,8 @@ def _begun(model_name, optimizer_name, seed):
 def snapshot(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, dict]:
     """{"model": …, "optimizer": …}: what their state_dict() say at this moment.
 
-    It goes on saying so, whatever happens to the two afterwards. Both are left as they are.
+    It goes on saying so, whatever happens to the two afterwards. Both are left as they are, with
+    their gradients.
     """
     return copy.deepcopy({"model": model.state_dict(), "optimizer": optimizer.state_dict()})
 
@@ -158,8 +159,9 @@ def cloned(model, optimizer):
 class RunSaver:
     """Saves a run to a file, and brings it back in another process, which has that file alone.
 
-    The run's batches are drawn with torch's and with Python's generator. After load it goes on
-    as if it had never stopped, bit for bit. torch.load(path, weights_only=True) reads the file.
+    The run's batches are drawn with torch's and with Python's generator. Saving changes nothing
+    about it; after load it goes on as if it had never stopped, bit for bit. Several runs may be
+    saved, each to its file, which torch.load(path, weights_only=True) reads.
     """
 
     def save(

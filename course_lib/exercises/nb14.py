@@ -241,7 +241,7 @@ def memory_per_gpu(parameters: int, stage: int, num_gpus: int, activations: int)
 
     Weights and gradients are bfloat16. The optimizer is AdamW in float32: for each parameter a
     master weight and two moments, all of which are its state. `activations` are the bytes that
-    one GPU keeps for the sequences that it works on.
+    one GPU keeps for the sequences that it works on. Nothing is rounded.
     """
     weights, gradients, optimizer = 2.0, 2.0, 12.0  # bytes for each parameter
     if stage >= 1:
@@ -471,7 +471,7 @@ def plan_run(
     Training takes 6 FLOPs for each parameter and token, and the best model for its FLOPs sees 20
     tokens for each parameter. A parameter takes 16 bytes, divided among the GPUs, each of which
     has `memory_bytes` and keeps half of them free. If the best model does not fit, take the
-    largest that does, on as many tokens as the rest of the FLOPs pays for.
+    largest that does, on as many tokens as all the FLOPs pay for. Nothing is rounded.
     """
     hours = dollars / dollars_per_gpu_hour
     flops = hours * 3600 * flop_per_sec * mfu
