@@ -159,3 +159,12 @@ def test_too_large_to_draw_is_said():
 def test_a_wrong_operation_is_refused_in_python():
     with pytest.raises(Nonsense, match="one of rearrange, reduce, repeat"):
         EinopsExplorer("transpose")
+
+
+@pytest.mark.parametrize("name", ["x", "follow", "patterns", "self", "axes"])
+def test_axes_may_be_called_as_arguments_are(name):
+    explorer = EinopsExplorer("rearrange", (4, 3), "h w -> w h")
+    explorer.do("pattern", text=f"({name} b) w -> w {name} b")
+    explorer.do("sizes", text=f"{name}=2")
+    assert explorer.value.shape == (3, 2, 2)
+    assert explorer._repr_mimebundle_()[0]["image/png"]

@@ -106,3 +106,11 @@ def test_start_by_text():
 def test_wrong_arguments_get_a_sentence(wrong):
     with pytest.raises(Nonsense, match="asked for"):
         OptimizerExplorer(**wrong)
+
+
+def test_the_loss_is_drawn_above_the_lowest_that_there_is():
+    for name, surface in SURFACES.items():
+        explorer = OptimizerExplorer(name, "SGD", 0.05, 0.0, 60)
+        low = explorer.shown["low"]
+        assert low == pytest.approx(min(surface(torch.tensor(p, dtype=torch.float64)).item() for p in surface.lowest))
+        assert min(explorer.shown["losses"]) >= low - 1e-9

@@ -5,14 +5,17 @@ import re
 import struct
 from base64 import b64decode
 
+import numpy as np
 import pytest
+import torch
 
 from course_lib import explorers
-from course_lib.explorers.base import Explorer, Nonsense, one_of, text_of, whole_number
+from course_lib.explorers.base import Explorer, Nonsense, one_of, script, text_of, whole_number
 
 NAMES = explorers.__all__
 GARBAGE = [
-    None, True, -1, 10**30, 2.5, "", "x" * 500, "nan", "−3", "()", "1,", "{}", [], [1, "a"], {"a": 1}, "\N{SNOWMAN}",
+    None, True, -1, 10**30, 2.5, "", "sNaN", "x" * 500, "nan", "−3", "()", "1,", "{}",
+    [], [1, "a"], {"a": 1}, "\N{SNOWMAN}",
 ]  # fmt: skip
 
 
@@ -56,6 +59,47 @@ def test_what_the_page_should_never_send_is_answered(name):
         explorer.asked = {**asked, "turn": turn}
         assert explorer.shown["turn"] == turn
         assert explorer.shown["problem"]["says"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_action_with_other_arguments_gets_a_sentence(name):
+    explorer = made(name)
+    action = actions(explorer)[0]
+    wanted = parameters(explorer, action)[0]
+    for odd in ({}, {"self": 1}, {"unknown": 1, wanted: 2}):
+        explorer.asked = {"action": action, "turn": len(odd) + 1, **odd}
+        said = f"{action} comes with {', '.join(odd) or 'nothing'}; {wanted}"
+        assert explorer.shown["problem"]["says"].startswith(said)
+    with pytest.raises(Nonsense, match=f"^{action} comes with nothing; {wanted}"):
+        explorer.do(action)
+
+
+@pytest.mark.parametrize(
+    ("numpys", "pythons"),
+    [
+        (lambda: explorers.FloatExplorer(np.float32(0.5)), lambda: explorers.FloatExplorer(0.5)),
+        (lambda: explorers.FloatExplorer(torch.tensor(0.5)), lambda: explorers.FloatExplorer(0.5)),
+        (lambda: explorers.StrideExplorer(np.int64(12), np.zeros((2, 3)).shape, (np.int8(1), 2), np.uint8(3)),
+         lambda: explorers.StrideExplorer(12, [2, 3], "1, 2", 3)),
+        (lambda: explorers.EinopsExplorer("repeat", (np.int64(2), 3), "h w -> c h w", c=np.int64(2)),
+         lambda: explorers.EinopsExplorer("repeat", (2, 3), "h w -> c h w", c=2)),
+        (lambda: explorers.OptimizerExplorer("valley", "SGD", np.float32(0.1), np.float64(0.5), np.int64(9)),
+         lambda: explorers.OptimizerExplorer("valley", "SGD", 0.1, 0.5, 9)),
+    ],
+)  # fmt: skip
+def test_numbers_may_come_from_numpy_and_torch(numpys, pythons):
+    assert repr(numpys()) == repr(pythons())
+
+
+@pytest.mark.parametrize("make", [explorers.StrideExplorer, lambda _, shape: explorers.EinopsExplorer(shape=shape)])
+def test_one_number_is_no_shape(make):
+    with pytest.raises(Nonsense, match=r"shape is an int \(12\); several whole numbers, as \(3, 4\), are asked for\.$"):
+        make(12, 12)
+
+
+def test_each_view_of_an_explorer_goes_on_counting():
+    """Two views that send the same action with the same number would be taken for one."""
+    assert '(model.get("asked").turn ?? 0) + 1' in script("floats")
 
 
 @pytest.mark.parametrize("name", NAMES)

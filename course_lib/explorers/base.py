@@ -3,13 +3,16 @@
 The picture holds no state. Each click or key sends one action, `{"action": "flip", "bit": 3, "turn": 7}`; Python does
 it, and answers with all that there is to draw, so that the picture and `explorer.value` cannot differ.
 """
+import inspect
 import io
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import ClassVar
 
 import anywidget
+import numpy as np
+import torch
 import traitlets
 from matplotlib.figure import Figure
 
@@ -98,10 +101,31 @@ class Explorer(anywidget.AnyWidget):
         if action not in known:
             raise Nonsense("", f"There is no action {describe(action)} here; there are {', '.join(known)}.")
         method: Callable[..., None] = getattr(self, f"do_{action}")
+        wanted = [*inspect.signature(method).parameters]
+        if {*arguments} != {*wanted}:
+            came = ", ".join(map(str, arguments)) or "nothing"
+            raise Nonsense("", f"{action} comes with {came}; {' and '.join(wanted) or 'nothing'} is asked for.")
         method(**arguments)
 
     def _show(self, turn: int = 0, problem: Mapping[str, str] | None = None) -> None:
         self.shown = {**self.drawn(), "title": self.title, "says": self.facts(), "problem": problem or {}, "turn": turn}
+
+
+def plain(value: object) -> object:
+    """A number of NumPy's or torch's as a Python one; anything else as it is."""
+    alone = isinstance(value, np.generic) or (isinstance(value, torch.Tensor) and value.numel() == 1)
+    return value.item() if alone else value
+
+
+def written(field: str, numbers: str | Iterable[object]) -> str:
+    """Numbers as somebody types them, "3, 4"."""
+    if isinstance(numbers, str):
+        return numbers
+    try:
+        return ", ".join(str(plain(number)) for number in numbers)
+    except TypeError:
+        came = describe(numbers)
+        raise Nonsense(field, f"{field} is {came}; several whole numbers, as (3, 4), are asked for.") from None
 
 
 def text_of(field: str, value: object) -> str:
@@ -122,6 +146,7 @@ def one_of(field: str, value: object, allowed: Mapping[str, object]) -> str:
 
 def whole_number(field: str, value: object, low: int, high: int) -> int:
     """An integer from low to high, also as text."""
+    value = plain(value)
     try:
         number = int(value) if isinstance(value, str) else value
     except ValueError:

@@ -9,7 +9,7 @@ from einops import EinopsError
 from matplotlib.figure import Figure
 
 from course_lib.explorers import einops_errors
-from course_lib.explorers.base import Explorer, Nonsense, one_of, script, text_of, whole_number
+from course_lib.explorers.base import Explorer, Nonsense, one_of, script, text_of, whole_number, written
 from course_lib.figures.einops import draw_pattern
 from course_lib.figures.style import new_figure
 from course_lib.storage import same_storage
@@ -45,7 +45,7 @@ class EinopsExplorer(Explorer):
             sizes = {"heads": 2}
         self._operation = one_of("operation", operation, _OPERATIONS)
         self._reduction = one_of("reduction", reduction, _REDUCTIONS)
-        self._shape, self._pattern = _shape_of(str(tuple(shape))), text_of("pattern", pattern)
+        self._shape, self._pattern = _shape_of(written("shape", shape)), text_of("pattern", pattern)
         self._sizes = _sizes_of(", ".join(f"{name}={size}" for name, size in sizes.items()))
         self._run()
         super().__init__()
@@ -106,7 +106,7 @@ class EinopsExplorer(Explorer):
         reduction = self._reduction if self._operation == "reduce" else ""
         try:
             return draw_pattern(self.x, self._pattern, follow=first, reduction=reduction, **self._sizes)
-        except (ValueError, EinopsError):  # more than that picture can hold, or an error: then in words
+        except (ValueError, TypeError, EinopsError):  # more than that picture can hold, or an error: then in words
             figure, axes = new_figure(10, 1.3)
             axes.set_axis_off()
             axes.text(0, 1, self.facts(), va="top", family="DejaVu Sans Mono", fontsize=13, wrap=True)
@@ -167,10 +167,10 @@ class EinopsExplorer(Explorer):
 
 
 def _shape_of(text: object) -> tuple[int, ...]:
-    typed = text_of("shape", text)
-    parts = [part for part in re.split(r"[\s,×]+", typed.strip("()[] ,")) if part]
+    said = text_of("shape", text)
+    parts = [part for part in re.split(r"[\s,×]+", said.strip("()[] ,")) if part]
     if not 1 <= len(parts) <= _MOST_DIMENSIONS or not all(re.fullmatch(r"\d{1,3}", part, re.ASCII) for part in parts):
-        raise Nonsense("shape", f"“{typed}” is not one to {_MOST_DIMENSIONS} whole numbers, as 4, 6 is.")
+        raise Nonsense("shape", f"“{said}” is not one to {_MOST_DIMENSIONS} whole numbers, as 4, 6 is.")
     shape = tuple(whole_number("shape", part, 1, _LARGEST) for part in parts)
     if torch.tensor(shape).prod() > _MOST_NUMBERS:
         raise Nonsense("shape", f"That is more than the {_MOST_NUMBERS} numbers that can be drawn.")

@@ -6,7 +6,7 @@ from fractions import Fraction
 from matplotlib.figure import Figure
 
 from course_lib.checked import describe
-from course_lib.explorers.base import Explorer, Nonsense, one_of, script, text_of, whole_number
+from course_lib.explorers.base import Explorer, Nonsense, one_of, plain, script, text_of, whole_number
 from course_lib.figures.floats import draw_float
 from course_lib.floats import BFLOAT16, E2M1, E4M3, E5M2, FLOAT16, FLOAT32, FLOAT64, FloatFormat
 
@@ -30,7 +30,7 @@ class FloatExplorer(Explorer):
             raise TypeError(f"FloatExplorer(): form is {describe(form)}; a FloatFormat is asked for.")
         self._formats = {one.name: one for one in (*_FORMATS, form)}
         self.form = form
-        self._typed = number if isinstance(number, str) else repr(number)
+        self._typed = number if isinstance(number, str) else repr(plain(number))
         self.code = form.encode(_exact(self._typed))
         super().__init__()
 
@@ -107,6 +107,8 @@ def _exact(text: str) -> Fraction | float:
         number = Decimal(text.replace("−", "-").replace(" ", ""))
     except InvalidOperation:
         raise Nonsense("number", f"“{text}” is no number; 0.1, -3e-8, inf and nan are some.") from None
+    if number.is_nan():  # Decimal knows signalling ones too, which float() refuses
+        return math.nan
     if not number.is_finite() or number == 0:
         return float(number)
     if abs(number.adjusted()) > _LARGEST_EXPONENT:

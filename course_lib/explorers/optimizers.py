@@ -7,7 +7,7 @@ import torch
 from matplotlib.figure import Figure
 from torch.optim import Optimizer
 
-from course_lib.explorers.base import Explorer, Nonsense, one_of, script, text_of, whole_number
+from course_lib.explorers.base import Explorer, Nonsense, one_of, plain, script, text_of, whole_number
 from course_lib.figures.optimizers import draw_paths
 from course_lib.optim import SGD, AdaGrad, Adam, AdamW, RMSProp
 from course_lib.surfaces import SURFACES, Descent, descend
@@ -39,6 +39,7 @@ class OptimizerExplorer(Explorer):
     ) -> None:
         self._surface = SURFACES[one_of("surface", surface, SURFACES)]
         self._name = one_of("optimizer", optimizer, _MAKE)
+        lr, momentum = plain(lr), plain(momentum)
         if not (isinstance(lr, int | float) and 10 ** (_TENTHS[0] / 10) <= lr <= 10 ** (_TENTHS[1] / 10)):
             raise Nonsense("lr", f"lr is {lr}; 0.0001 to 10 is asked for.")
         if not (isinstance(momentum, int | float) and 0 <= momentum <= 0.99):
@@ -102,6 +103,7 @@ class OptimizerExplorer(Explorer):
             "hundredths": self._hundredths, "momentum": self._momentum() or "no momentum", "steps": self._steps,
             "start": f"{self._start[0]:g}, {self._start[1]:g}", "x": [*self._ranges[0]], "y": [*self._ranges[1]],
             "rows": self._rows, "path": path, "losses": self.value.losses.tolist()[: self._kept],
+            "low": float(self._surface(torch.tensor(self._surface.lowest[0], dtype=torch.float64))),
             "lowest": [*map(list, self._surface.lowest)], "lines": self._lines(),
         }  # fmt: skip
 

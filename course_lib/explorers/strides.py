@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import torch
 from matplotlib.figure import Figure
 
-from course_lib.explorers.base import Explorer, Nonsense, one_of, script, text_of, whole_number
+from course_lib.explorers.base import Explorer, Nonsense, one_of, plain, script, text_of, whole_number, written
 from course_lib.figures.storage import MOST_CELLS, MOST_ROWS, draw_sharing, draw_storage
 from course_lib.storage import contiguous_strides, same_storage, storage_positions
 
@@ -37,9 +37,9 @@ class StrideExplorer(Explorer):
     def __init__(
         self, size: int = 12, shape: Sequence[int] = (3, 4), strides: Sequence[int] | None = None, offset: int = 0
     ) -> None:
-        whole_number("size", size, 1, MOST_CELLS)
-        shape = _numbers("shape", str(tuple(shape)), 1)
-        strides = contiguous_strides(shape) if strides is None else _numbers("strides", str(tuple(strides)), 0)
+        size, offset = whole_number("size", size, 1, MOST_CELLS), plain(offset)
+        shape = _numbers("shape", written("shape", shape), 1)
+        strides = contiguous_strides(shape) if strides is None else _numbers("strides", written("strides", strides), 0)
         self._x = _laid_out(size, shape, strides, offset)
         self._step, self._second, self._view_as = 0, "none", ""
         super().__init__()
@@ -190,10 +190,10 @@ def _last_two(places: torch.Tensor) -> tuple[int, int]:
 
 def _numbers(field: str, text: object, least: int) -> tuple[int, ...]:
     """One to three whole numbers, as in "3, 4" or "(3, 4)"."""
-    typed = text_of(field, text)
-    parts = [part for part in re.split(r"[\s,×]+", typed.strip("()[] ,")) if part]
+    said = text_of(field, text)
+    parts = [part for part in re.split(r"[\s,×]+", said.strip("()[] ,")) if part]
     if not 1 <= len(parts) <= _MOST_DIMENSIONS or not all(re.fullmatch(r"-?\d{1,9}", part, re.ASCII) for part in parts):
-        raise Nonsense(field, f"“{typed}” is not one to {_MOST_DIMENSIONS} whole numbers, as 3, 4 is.")
+        raise Nonsense(field, f"“{said}” is not one to {_MOST_DIMENSIONS} whole numbers, as 3, 4 is.")
     return tuple(whole_number(field, part, least, _LARGEST) for part in parts)
 
 

@@ -62,7 +62,7 @@ class _Side:
 
 
 @checked
-def draw_pattern(x: torch.Tensor, *patterns: str, follow: str = "", reduction: str = "", **sizes: int) -> Figure:
+def draw_pattern(x: torch.Tensor, /, *patterns: str, follow: str = "", reduction: str = "", **sizes: int) -> Figure:
     """What einops makes of `x` by each pattern: every number before and after, beside the named indices of its axes.
 
     The axes named in `follow` (on the left side, "h w" names two) shade the numbers, so that the eye can find them

@@ -58,7 +58,6 @@ function put(control, value) {
  * `draw(shown)` is called with each answer; returns `ask(action, arguments)`.
  */
 function explorer({ model, el }, parts, draw) {
-  let turn = 0;
   const heading = make("h4");
   const problem = make("p", { className: "problem", role: "alert" });
   const says = make("p", { className: "unseen", role: "status" });
@@ -83,7 +82,7 @@ function explorer({ model, el }, parts, draw) {
   model.on("change:shown", answer);
   queueMicrotask(answer); // `draw` may use what the caller sets up after this call
   return (action, values = {}) => {
-    turn += 1;
+    const turn = (model.get("asked").turn ?? 0) + 1; // the model's: it may have other views, and outlives a reload
     model.set("asked", { action, turn, ...values });
     model.save_changes();
   };

@@ -44,7 +44,7 @@ function render(context) {
     path.setAttribute("aria-label", shown.says);
     path.replaceChildren(...walked(shown));
     curve.setAttribute("aria-label", `the loss at each of ${shown.losses.length} points`);
-    curve.replaceChildren(...lossCurve(shown.losses));
+    curve.replaceChildren(...lossCurve(shown.losses, shown.low));
     lines.replaceChildren(...shown.lines.map((line) => make("p", {}, line)));
   }
 }
@@ -71,15 +71,16 @@ function walked(shown) {
   ];
 }
 
-function lossCurve(losses) {
-  const logs = losses.map((loss) => Math.log10(Math.max(loss, 1e-12)));
+/** On a logarithmic axis; where the lowest loss is not 0, the height above it. */
+function lossCurve(losses, lowest) {
+  const logs = losses.map((loss) => Math.log10(Math.max(loss - lowest, 1e-12)));
   const low = Math.floor(Math.min(...logs)), high = Math.max(Math.ceil(Math.max(...logs)), low + 1);
   const x = (step) => 50 + (step / Math.max(losses.length - 1, 1)) * 270;
   const y = (log) => 262 - ((log - low) / (high - low)) * 240;
   return [
     make("line", { x1: 50, x2: 320, y1: 262, y2: 262, class: "grid" }), make("line", { x1: 50, x2: 50, y1: 22, y2: 262, class: "grid" }),
     make("text", { x: 44, y: 28, "text-anchor": "end" }, `1e${high}`), make("text", { x: 44, y: 266, "text-anchor": "end" }, `1e${low}`),
-    make("text", { x: 185, y: 288, "text-anchor": "middle" }, `loss, over ${losses.length - 1} steps`),
+    make("text", { x: 185, y: 288, "text-anchor": "middle" }, `${lowest < 0 ? `loss above ${lowest}` : "loss"}, over ${losses.length - 1} steps`),
     make("polyline", { points: logs.map((log, step) => `${x(step)},${y(log)}`).join(" "), class: "path" }),
   ];
 }
