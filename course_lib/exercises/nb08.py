@@ -155,7 +155,7 @@ class Standardizer(nn.Module):
     """Shift and scale each of dim features with what fit has seen: (x - mean) / std.
 
     mean and std, both of shape (dim,), are attributes of these names; before fit they are 0 and 1.
-    The model's .to() moves them and its state_dict() saves them, but parameters() is empty.
+    .to() moves and state_dict() saves them; they never require grad, and parameters() is empty.
     """
 
     def __init__(self, dim: int) -> None:
