@@ -708,3 +708,11 @@ def test_odd_things_get_a_sentence(samples):
     assert "about 9,000 digits" in check(huge).message
     assert "list of 5,000,000 parts" in check(many).message
     assert check().status == "error"
+
+
+def test_two_numbers_that_differ_are_seen_to_differ():
+    want = torch.tensor([0.1, 0.2], dtype=torch.float64)
+    for off, digits in ((1e-5, 6), (1e-6, 9), (1e-12, 17)):
+        got, rules = freeze(want + off * want), Rules(tolerance=(0.0, 0.0))
+        came, wanted = difference(Observation(got), Observation(freeze(want)), rules).text.split(", expected ")
+        assert came.removeprefix("gave ") != wanted and len(wanted) < 4 * digits

@@ -157,10 +157,12 @@ def _elements(got: Array, want: Array, tolerance: tuple[float, float] | None) ->
     if not wrong.any():
         return None
     if a.numel() <= 6:
-        return f"gave {_numbers(a)}, expected {_numbers(b)}"
+        came, wanted = _told_apart(a, b)
+        return f"gave {came}, expected {wanted}"
     first = tuple(wrong.nonzero()[0].tolist())
     count = f"{int(wrong.sum())} of {wrong.numel()} differ" + (", this one first" if wrong.sum() > 1 else "")
-    return f"gave {_number(a[first].item())} at {list(first)}, expected {_number(b[first].item())} ({count})"
+    came, wanted = _told_apart(a[first], b[first])
+    return f"gave {came} at {list(first)}, expected {wanted} ({count})"
 
 
 def _tables(got: Table, want: Table, rules: Rules, path: str) -> Difference | None:
@@ -215,15 +217,16 @@ def _say(frozen: object) -> str:
     return _a(frozen.kind)
 
 
-def _numbers(values: torch.Tensor) -> str:
-    def nested(part: object) -> str:
-        return f"[{', '.join(nested(p) for p in part)}]" if isinstance(part, list) else _number(part)
+def _told_apart(a: torch.Tensor, b: torch.Tensor) -> tuple[str, str]:
+    """Both in six digits, or in as many more as it takes to see where they differ."""
+    texts = [(_numbers(a.tolist(), digits), _numbers(b.tolist(), digits)) for digits in (6, 9, 17)]
+    return next((pair for pair in texts if pair[0] != pair[1]), texts[-1])
 
-    return nested(values.tolist())
 
-
-def _number(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+def _numbers(part: object, digits: int) -> str:
+    if isinstance(part, list):
+        return f"[{', '.join(_numbers(p, digits) for p in part)}]"
+    return f"{part:.{digits}g}" if isinstance(part, float) else str(part)
 
 
 def _simple(frozen: object) -> bool:
