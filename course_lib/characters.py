@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor, nn
 
-from course_lib.checked import checked
+from course_lib.checked import checked, describe
 
 ALPHABET = " .abcdefghijklmnopqrstuvwxyz"
 _DETERMINERS = ("the", "every", "no", "my")
@@ -41,13 +41,16 @@ def encode(text: str) -> Int64[Tensor, "characters"]:
     places = {character: place for place, character in enumerate(ALPHABET)}
     if strange := next((character for character in text if character not in places), None):
         raise ValueError(f"encode(): text holds {strange!r}; lower-case letters, spaces and full stops are asked for.")
-    return torch.tensor([places[character] for character in text], dtype=torch.int64)
+    return torch.tensor([places[character] for character in text], dtype=torch.int64, device="cpu")
 
 
 @checked
 def decode(tokens: Int64[Tensor, "characters"]) -> str:
-    """The text that `encode` would turn into these tokens."""
-    return "".join(ALPHABET[token] for token in tokens.tolist())
+    """The text that `encode` would turn into these tokens. Raises ValueError for a token that is no place there."""
+    places = tokens.tolist()
+    if strange := [token for token in places if not 0 <= token < len(ALPHABET)]:
+        raise ValueError(f"decode(): tokens holds {strange[0]}; 0 to {len(ALPHABET) - 1} is asked for.")
+    return "".join(ALPHABET[token] for token in places)
 
 
 @checked
@@ -87,18 +90,30 @@ def write(
     """`start`, and so many characters after it, each drawn by what `model` says to the len(start) characters before it.
 
     The model gets tokens of shape (1, len(start)) and gives logits of shape (1, len(ALPHABET)); they are divided by
-    `temperature`: below 1 likely characters become likelier still. Raises ValueError for an empty `start`, and for a
-    temperature that is not above 0.
+    `temperature`: below 1 likely characters become likelier still. Raises ValueError for an empty `start`, for a
+    temperature that is not above 0, for less than 0 characters, and for logits of another shape or with inf or NaN.
     """
     if not 0 < temperature < math.inf:
         raise ValueError(f"write(): temperature is {temperature}; a finite number above 0 is asked for.")
     if not start:
         raise ValueError("write(): start is empty; at least one character is asked for.")
+    if characters < 0:
+        raise ValueError(f"write(): characters is {characters}; at least 0 is asked for.")
     tokens, context = encode(start), len(start)
-    device = next(model.parameters()).device
+    device = next((p.device for p in model.parameters()), torch.device("cpu"))
     with torch.no_grad():
         for _ in range(characters):
-            logits = model(tokens[None, -context:].to(device))[0].cpu() / temperature
+            logits = _of_next_character(model(tokens[None, -context:].to(device))) / temperature
+            if not logits.isfinite().all():
+                came = f"the model's logits, divided by a temperature of {temperature}, hold inf or NaN"
+                raise ValueError(f"write(): {came}; finite ones are asked for.")
             token = torch.multinomial(logits.softmax(-1), 1, generator=generator)
             tokens = torch.cat([tokens, token])
     return decode(tokens)
+
+
+def _of_next_character(logits: object) -> Tensor:
+    if not isinstance(logits, Tensor) or logits.shape != (1, len(ALPHABET)):
+        wanted = f"one of shape (1, {len(ALPHABET)}), the logits of the next character"
+        raise ValueError(f"write(): model(tokens) is {describe(logits)}; {wanted}, is asked for.")
+    return logits[0].cpu()

@@ -32,14 +32,21 @@ def loaded_pages(array: np.ndarray) -> Bool[np.ndarray, "pages"]:
         return np.zeros(0, dtype=bool)
     if sys.platform == "win32":
         return _of_working_set(begin, end)
-    return _of_page_table(begin, end) if _PAGEMAP.exists() else _of_memory(begin, end)
+    table = _of_page_table(begin, end)
+    return _of_memory(begin, end) if table is None else table
 
 
-def _of_page_table(begin: int, end: int) -> np.ndarray:
-    with _PAGEMAP.open("rb", buffering=0) as file:
-        file.seek(8 * begin)
-        entries = np.frombuffer(file.read(8 * (end - begin)), dtype=np.uint64)
-    return entries >> 63 == 1  # the highest bit: the page is present
+def _of_page_table(begin: int, end: int) -> np.ndarray | None:
+    """None where there is no table, or a container shows none or a part of it."""
+    try:
+        with _PAGEMAP.open("rb", buffering=0) as file:
+            file.seek(8 * begin)
+            raw = file.read(8 * (end - begin))
+    except OSError:
+        return None
+    if len(raw) != 8 * (end - begin):
+        return None
+    return np.frombuffer(raw, dtype=np.uint64) >> 63 == 1  # the highest bit: the page is present
 
 
 def _of_memory(begin: int, end: int) -> np.ndarray:

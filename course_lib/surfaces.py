@@ -58,8 +58,8 @@ def descend(
 
     `surface` is a Surface or any differentiable function of a (2,) tensor. `optimizer` makes an optimizer of a list of
     parameters, as in `lambda params: AdaGrad(params, lr=0.1)`. Nothing stops a descent that goes up: it may end in inf
-    or NaN. Raises ValueError for a start that is not finite and fewer than 0 steps, TypeError where `optimizer` returns
-    something else.
+    or NaN. Raises ValueError for a start that is not finite and fewer than 0 steps, TypeError where `optimizer` or
+    `surface` returns something else.
     """
     if not all(map(math.isfinite, start)):
         raise ValueError(f"descend(): start is {start}; two finite numbers are asked for.")
@@ -69,11 +69,15 @@ def descend(
     one = optimizer([p])
     if not isinstance(one, Optimizer):
         raise TypeError(f"descend(): optimizer returned {describe(one)}; a torch Optimizer is asked for.")
-    path, losses = torch.empty(steps + 1, 2, dtype=torch.float64), torch.empty(steps + 1, dtype=torch.float64)
+    path = torch.empty(steps + 1, 2, dtype=torch.float64, device="cpu")
+    losses = torch.empty(steps + 1, dtype=torch.float64, device="cpu")
     for step in range(steps + 1):
         path[step] = p.detach()
         with torch.enable_grad():
             loss = surface(p)
+        if not isinstance(loss, Tensor) or loss.numel() != 1 or not loss.requires_grad:
+            came = describe(loss) + ("" if getattr(loss, "requires_grad", True) else " that does not depend on p")
+            raise TypeError(f"descend(): surface(p) is {came}; a tensor with one element, made of p, is asked for.")
         losses[step] = loss.detach()
         if step < steps:
             one.zero_grad()

@@ -79,6 +79,38 @@ WRONG = {
 }
 
 
+class Says(nn.Module):
+    def __init__(self, logits):
+        super().__init__()
+        self.logits = logits
+
+    def forward(self, tokens):
+        return self.logits
+
+
+@pytest.mark.parametrize("logits", [torch.ones(1, 5, 28), torch.ones(28), "text"])
+def test_a_model_of_another_shape_gets_one_sentence(logits):
+    said = r"^write\(\): model\(tokens\) is .*; one of shape \(1, 28\), the logits of the next character, is asked"
+    with pytest.raises(ValueError, match=said):
+        write(Says(logits), "a", 1)
+
+
+def test_what_is_no_number_is_not_written_with():
+    for logits, temperature in ((torch.full((1, 28), math.nan), 1.0), (torch.arange(28.0)[None], 1e-300)):
+        with pytest.raises(ValueError, match="hold inf or NaN; finite ones are asked for"):
+            write(Says(logits), "a", 1, temperature=temperature)
+    with pytest.raises(ValueError, match="characters is -1; at least 0 is asked for"):
+        write(Says(torch.ones(1, 28)), "a", -1)
+    for token in (-1, 28):
+        with pytest.raises(ValueError, match=f"tokens holds {token}; 0 to 27 is asked for"):
+            decode(torch.tensor([0, token]))
+
+
+def test_another_default_device_changes_nothing():
+    with torch.device("meta"):
+        assert len(write(Says(torch.ones(1, 28, device="cpu")), "ab", 3)) == 5
+
+
 @pytest.mark.parametrize("sentence", WRONG)
 def test_what_makes_no_sense_gets_one_sentence(sentence):
     with pytest.raises(ValueError) as caught:  # noqa: PT011

@@ -51,6 +51,20 @@ def test_the_way_of_other_systems_sees_what_is_touched(tokens, monkeypatch, tmp_
         pages._of_memory(0, 1)
 
 
+@linux
+@pytest.mark.parametrize("shown", [b"", bytes(8), None])
+def test_a_container_that_hides_the_table_of_pages_is_asked_in_another_way(tokens, monkeypatch, tmp_path, shown):
+    table = tmp_path / "pagemap"
+    table.write_bytes(shown or b"")
+    if shown is None:
+        table.unlink()
+        table.mkdir()  # opening it fails, also for root
+    monkeypatch.setattr(pages, "_PAGEMAP", table)
+    int(tokens[2**28])
+    found = loaded_pages(tokens)
+    assert len(found) == -(-tokens.nbytes // mmap.PAGESIZE) and found[2**29 // mmap.PAGESIZE]
+
+
 def test_only_arrays_have_pages():
     with pytest.raises(TypeError, match="array is a list"):
         loaded_pages([1, 2])

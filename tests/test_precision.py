@@ -19,6 +19,7 @@ from course_lib.precision import (
     AutocastBFloat16,
     BlockFormat,
     MasterWeights,
+    ParameterBytes,
     PlainBFloat16,
     Precision,
     ScaledFloat16,
@@ -417,6 +418,42 @@ def test_wrong_arguments_are_named():
     with pytest.raises(ValueError, match="none of the model's"):
         MasterWeights().prepare(model, optim.SGD(small_model().parameters()))
     assert model[1].weight.dtype is torch.float32
+
+
+@pytest.mark.parametrize("name", ["scaled", *TWO_SETS])
+@pytest.mark.parametrize("odd", [3, "x", torch.ones(2), ["a"], None])
+def test_the_state_of_something_else_gets_one_sentence_and_changes_nothing(name, odd):
+    recipe = RECIPES[name]()
+    recipe.prepare(model := small_model(), optim.SGD(model.parameters()))
+    before = copy.deepcopy(recipe.state_dict())
+    for state in ({}, {key: odd for key in before if not isinstance(odd, int) or name != "scaled"}):
+        with pytest.raises(ValueError, match=r"load_state_dict\(\): .*(asked for|of this model's shapes)\.$"):
+            recipe.load_state_dict(state)
+    assert str(recipe.state_dict()) == str(before)
+
+
+def test_float16_parameters_and_a_step_without_a_loss_get_one_sentence():
+    model = small_model().half()
+    with pytest.raises(ValueError, match="parameters are float16; float32 ones are asked for"):
+        ScaledFloat16().prepare(model, optim.SGD(model.parameters()))
+    recipe = ScaledFloat16()
+    recipe.prepare(model := small_model(), optim.SGD(model.parameters()))
+    with pytest.raises(RuntimeError, match=r"has no gradients: call backward\(loss\) first"):
+        recipe.step()
+
+
+def test_bytes_are_numbers_of_at_least_0():
+    for wrong, error in ((-1, ValueError), (math.nan, ValueError), (math.inf, ValueError), ("4", TypeError)):
+        with pytest.raises(error, match="master is"):
+            ParameterBytes(4, 4, wrong, 8, "float32")
+
+
+def test_a_block_longer_than_the_tensor_costs_no_memory_and_the_default_device_no_numbers():
+    x = torch.randn(3, 5)
+    for scale in ("power of two", "E4M3", "float32"):
+        wanted = BlockFormat("rows", E2M1, 5, scale).round_tensor(x)
+        with torch.device("meta"):
+            assert torch.equal(BlockFormat("long", E2M1, 10**30, scale).round_tensor(x), wanted)
 
 
 def test_masters_of_another_model_are_refused():

@@ -1,6 +1,7 @@
 """The surfaces are what they say they are, and a descent is what the optimizer does."""
 import math
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -107,3 +108,26 @@ def test_a_descent_may_go_up_and_takes_any_function():
 def test_what_cannot_be_descended_is_refused(call, error, said):
     with pytest.raises(error, match=said):
         call()
+
+
+@pytest.mark.parametrize(
+    ("surface", "came"),
+    [
+        (lambda p: 3.0, "a float (3.0)"),
+        (lambda p: p, "a tensor of dtype float64 and shape (2,)"),
+        (lambda p: p.sum().detach(), "a tensor of dtype float64 and shape () that does not depend on p"),
+        (lambda p: None, "None"),
+    ],
+)
+def test_a_surface_that_gives_no_height_gets_one_sentence(surface, came):
+    with pytest.raises(TypeError) as caught:
+        descend(surface, lambda params: SGD(params, lr=0.1), (1.0, 1.0), 3)
+    wanted = "a tensor with one element, made of p, is asked for."
+    assert str(caught.value) == f"descend(): surface(p) is {came}; {wanted}"
+
+
+def test_another_default_device_and_other_numbers_change_nothing():
+    wanted = descend(VALLEY, lambda params: SGD(params, lr=0.1), (1.0, 0.5), 3)
+    with torch.device("meta"):
+        found = descend(VALLEY, lambda params: SGD(params, lr=0.1), (np.int64(1), np.float32(0.5)), np.int8(3))
+    assert torch.equal(found.path, wanted.path) and torch.equal(found.losses, wanted.losses)

@@ -2,8 +2,10 @@
 import dataclasses
 import inspect
 import math
+import re
 
 import accounting_models as models
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -325,6 +327,51 @@ def test_sizes_and_bytes_of_another_type_are_refused():
             call()
     with pytest.raises(TypeError, match="Float"):
         CausalAttention(8, 2)(torch.zeros(2, 8))
+
+
+SENTENCES = {
+    "GPT.forward(): tokens holds -1 to 9; 0 to 9 is asked for.":
+        lambda: GPT(GPTConfig(10, 8, 4, 1, 2))(torch.tensor([[3, -1, 9]])),
+    "GPT.forward(): tokens holds 3 to 10; 0 to 9 is asked for.":
+        lambda: GPT(GPTConfig(10, 8, 4, 1, 2))(torch.tensor([[3, 10]])),
+    "CausalAttention(): heads is 0; at least 1 is asked for.": lambda: CausalAttention(8, 0),
+    "CausalAttention(): dim is -8; at least 1 is asked for.": lambda: CausalAttention(-8, 1),
+    "CausalAttention(): dim is 8; a multiple of heads, 3, is asked for.": lambda: CausalAttention(8, 3),
+    "Block(): hidden is 0; at least 1 is asked for.": lambda: Block(8, 2, 0),
+    "transformer_activations(): itemsize is 0; at least 1 byte is asked for.":
+        lambda: transformer_activations(SMALL, itemsize=0),
+    "step_traffic(): itemsize is -2; at least 1 byte is asked for.": lambda: step_traffic(1, "ZeRO-3", 8, itemsize=-2),
+    "largest_model(): bytes_per_parameter.total is 0.0; a finite number above 0 is asked for.":
+        lambda: largest_model(8, 80e9, ParameterBytes(0, 0, 0, 0, "nothing"), "ZeRO-3"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_what_cannot_be_gets_one_sentence(sentence):
+    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
+        SENTENCES[sentence]()
+
+
+def test_a_config_takes_numpys_numbers_and_holds_pythons():
+    config = GPTConfig(np.int64(10), np.int32(8), 4, 1, 2, bias=np.bool_(True))
+    assert config == GPTConfig(10, 8, 4, 1, 2, bias=True) and type(config.vocabulary) is int
+    for wrong in ({"vocabulary": True}, {"bias": "no"}, {"tied": None}, {"dim": 4.0}):
+        with pytest.raises(TypeError, match=f"{next(iter(wrong))} is .*is asked for"):
+            GPTConfig(**{"vocabulary": 10, "context": 8, "dim": 4, "depth": 1, "heads": 2, **wrong})
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32])
+def test_tokens_may_be_small_integers(dtype):
+    model, tokens = GPT(GPTConfig(10, 8, 4, 1, 2)), torch.tensor([[3, 1, 9]])
+    logits = model(tokens.to(dtype))
+    assert torch.equal(logits, model(tokens))
+    assert torch.equal(next_token_loss(logits, tokens.to(dtype)), next_token_loss(logits, tokens))
+
+
+def test_flops_stay_whole_numbers_however_many_they_are():
+    large = GPTConfig(50257, 10**7 + 1, 10**7 + 1, 97, 1)
+    again = transformer_flops(large, 3, training=True, recompute=True)
+    assert 6 * again["MLP"] == 7 * transformer_flops(large, 3, training=True)["MLP"] and type(again["MLP"]) is int
 
 
 def test_everything_the_package_offers_says_what_it_does():

@@ -63,8 +63,9 @@ class BlockFormat:
         if self.block is None:
             return self._round_blocks(x.detach().double().reshape(1, -1)).view(x.shape).to(x.dtype)
         wide = x.detach().double().movedim(axis, -1)
-        padding = -wide.shape[-1] % self.block
-        blocks = F.pad(wide, (0, padding)).unflatten(-1, (-1, self.block))
+        block = min(self.block, wide.shape[-1])  # a block that is longer than x takes no more memory than x
+        padding = -wide.shape[-1] % block
+        blocks = F.pad(wide, (0, padding)).unflatten(-1, (-1, block))
         rounded = self._round_blocks(blocks).flatten(-2)[..., : wide.shape[-1]]
         return rounded.movedim(-1, axis).to(x.dtype)
 
@@ -78,7 +79,7 @@ class BlockFormat:
 
     def _scales(self, largest: Tensor) -> Tensor:
         if self.scale == "power of two":
-            lowered = _exponent(largest) - _exponent(torch.tensor(self.element.max))
+            lowered = _exponent(largest) - _exponent(torch.tensor(self.element.max, device=largest.device))
             scales = torch.exp2(lowered.clamp(_LOWEST, _HIGHEST).double())
         elif self.scale == "float32":
             scales = (largest / self.element.max).float().double()

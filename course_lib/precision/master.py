@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from course_lib.checked import checked
+from course_lib.checked import checked, describe
 from course_lib.precision.formats import stochastic_round
 from course_lib.precision.recipes import ParameterBytes, Precision, device_of
 from course_lib.randomness import make_generator
@@ -102,7 +102,8 @@ class MasterWeights(_TwoSets):
         """Copy the masters of `state`. Raises ValueError, and changes nothing, if they are of another model."""
         self._prepared_optimizer()
         saved, own = state.get("masters"), [master for _, master in self._pairs]
-        shapes = None if saved is None else [tuple(one.shape) for one in saved]
+        are_tensors = isinstance(saved, list | tuple) and all(isinstance(one, Tensor) for one in saved)
+        shapes = [tuple(one.shape) for one in saved] if are_tensors else None
         if shapes != [tuple(one.shape) for one in own]:
             raise ValueError("MasterWeights.load_state_dict(): state holds no masters of this model's shapes.")
         with torch.no_grad():
@@ -168,9 +169,14 @@ class StochasticBFloat16(_TwoSets):
 
     @checked
     def load_state_dict(self, state: dict) -> None:
-        """Go on with the random numbers where `state` was taken."""
+        """Go on with the random numbers where `state` was taken. Raises ValueError for what is no state."""
         self._prepared_optimizer()
-        self._generator.set_state(state["generator"].cpu())
+        try:
+            self._generator.set_state(state["generator"].cpu())
+        except (KeyError, AttributeError, TypeError, RuntimeError):
+            came = f"generator is {describe(state['generator'])}" if "generator" in state else "state has no generator"
+            name = "StochasticBFloat16.load_state_dict()"
+            raise ValueError(f"{name}: {came}; a generator's state is asked for.") from None
 
     def _prepare(self, model: nn.Module, optimizer: Optimizer) -> None:
         super()._prepare(model, optimizer)

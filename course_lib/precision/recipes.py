@@ -3,6 +3,7 @@
 `prepare` once; then in each step `zero_grad`, `autocast` around forward pass and loss, `backward`, `unscale` (after it
 the optimizer's parameters hold true gradients, which may be clipped), and `step`.
 """
+import math
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
@@ -29,6 +30,11 @@ class ParameterBytes:
     state: float
     assumes: str
 
+    def __post_init__(self) -> None:
+        if wrong := [name for name, size in self.parts.items() if not 0 <= size < math.inf]:
+            came = f"{wrong[0]} is {self.parts[wrong[0]]}"
+            raise ValueError(f"ParameterBytes(): {came}; a finite number of at least 0 is asked for.")
+
     @property
     def total(self) -> float:
         """All parts together, in bytes per parameter."""
@@ -38,6 +44,9 @@ class ParameterBytes:
     def parts(self) -> dict[str, float]:
         """The four parts by name, in the order in which they are drawn and printed."""
         return {"weights": self.weights, "gradients": self.gradients, "master": self.master, "state": self.state}
+
+
+ParameterBytes.__init__ = checked(ParameterBytes.__init__)  # written by the dataclass
 
 
 class Precision:
@@ -165,7 +174,11 @@ class ScaledFloat16(Precision):
     def unscale(self) -> None:
         """Divide the optimizer's gradients by the scale."""
         if not self._unscaled:
-            self._prepared_scaler().unscale_(self._optimizer)
+            scaler = self._prepared_scaler()
+            try:
+                scaler.unscale_(self._optimizer)
+            except AssertionError:  # a scaler makes its scale when it is first used
+                raise RuntimeError(f"The recipe {self.name!r} has no gradients: call backward(loss) first.") from None
             self._unscaled = True
 
     def step(self) -> bool:
@@ -183,10 +196,17 @@ class ScaledFloat16(Precision):
 
     @checked
     def load_state_dict(self, state: dict) -> None:
-        """Go on with the scale of `state`."""
-        self._prepared_scaler().load_state_dict(state)
+        """Go on with the scale of `state`. Raises ValueError, and changes nothing, for what is none."""
+        scaler = self._prepared_scaler()
+        if odd := [name for name in scaler.state_dict() if not isinstance(state.get(name), int | float)]:
+            came = f"state has no number {odd[0]!r}"
+            raise ValueError(f"ScaledFloat16.load_state_dict(): {came}; what state_dict() returned is asked for.")
+        scaler.load_state_dict(state)
 
     def _prepare(self, model: nn.Module, optimizer: Optimizer) -> None:
+        if any(p.dtype == torch.float16 for group in optimizer.param_groups for p in group["params"]):
+            wanted = "float32 ones are asked for, of which autocast makes float16 copies"
+            raise ValueError(f"prepare() of {self.name!r}: parameters are float16; {wanted}.")
         self._scaler = torch.amp.GradScaler(device=device_of(model).type, **self._settings)
         self._unscaled = False
 

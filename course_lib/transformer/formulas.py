@@ -13,7 +13,7 @@ The letters: V vocabulary, T sequence, D dim, H hidden, L depth, B batch.
 """
 from course_lib.checked import checked
 from course_lib.transformer.model import GPTConfig
-from course_lib.transformer.parts import Parts
+from course_lib.transformer.parts import Parts, require_itemsize
 
 _INDEX = 8  # bytes of an int64
 
@@ -61,9 +61,9 @@ def transformer_flops(
         "norms": 0,
         "head": 2 * tokens * D * V,
     }
-    passes = dict.fromkeys(forward, 3 if training else 1)
-    again = {"attention matrices": 1, "attention scores": 1, "MLP": 0.5} if training and recompute else {}
-    return Parts({name: int(flops * (passes[name] + again.get(name, 0))) for name, flops in forward.items()}, "FLOPs")
+    halves = 6 if training else 2  # of forward passes, in whole numbers, as floats would round what is large
+    again = {"attention matrices": 2, "attention scores": 2, "MLP": 1} if training and recompute else {}
+    return Parts({name: flops * (halves + again.get(name, 0)) // 2 for name, flops in forward.items()}, "FLOPs")
 
 
 @checked
@@ -76,9 +76,10 @@ def transformer_activations(
     kernel, so that nothing of size T × T is kept: of it stay queries, keys, values, output, and a number for each row
     of scores. With `recompute` only the stream that enters a block is kept.
 
-    Raises ValueError for a batch or sequence below 1, and for a sequence longer than the context.
+    Raises ValueError for a batch, sequence or itemsize below 1, and for a sequence longer than the context.
     """
     T = _length("transformer_activations", config, batch, sequence)
+    require_itemsize("transformer_activations", itemsize)
     V, _, D, H, L = _sizes(config)
     tokens, kept = batch * T, 0 if recompute else L
     statistics = 2 * itemsize  # of each row that enters a norm: mean, and 1 / standard deviation

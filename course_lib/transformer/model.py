@@ -13,7 +13,18 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from course_lib.checked import checked, describe
+from course_lib.checked import checked
+
+
+def _require_at_least_1(function: str, **sizes: int) -> None:
+    for name, size in sizes.items():
+        if size < 1:
+            raise ValueError(f"{function}(): {name} is {size}; at least 1 is asked for.")
+
+
+def _require_multiple(function: str, dim: int, heads: int) -> None:
+    if dim % heads:
+        raise ValueError(f"{function}(): dim is {dim}; a multiple of heads, {heads}, is asked for.")
 
 
 @dataclass(frozen=True)
@@ -34,22 +45,19 @@ class GPTConfig:
     tied: bool = True
 
     def __post_init__(self) -> None:
-        for field in fields(self)[:6]:
-            size = getattr(self, field.name)
-            if size is None and field.name == "hidden":
-                continue
-            if isinstance(size, bool) or not isinstance(size, int):
-                raise TypeError(f"GPTConfig(): {field.name} is {describe(size)}; an int is asked for.")
-            if size < 1:
-                raise ValueError(f"GPTConfig(): {field.name} is {size}; at least 1 is asked for.")
-        if self.dim % self.heads:
-            raise ValueError(f"GPTConfig(): dim is {self.dim}; a multiple of heads, {self.heads}, is asked for.")
+        sizes = {field.name: getattr(self, field.name) for field in fields(self)[:6]}
+        if wrong := [name for name, size in sizes.items() if isinstance(size, bool)]:
+            raise TypeError(f"GPTConfig(): {wrong[0]} is {sizes[wrong[0]]}; an int is asked for.")
+        _require_at_least_1("GPTConfig", **{name: size for name, size in sizes.items() if size is not None})
+        _require_multiple("GPTConfig", self.dim, self.heads)
 
     @property
     def mlp_dim(self) -> int:
         """The width inside the MLP."""
         return 4 * self.dim if self.hidden is None else self.hidden
 
+
+GPTConfig.__init__ = checked(GPTConfig.__init__)  # the dataclass wrote it, so a decorator had no place to stand
 
 # The sizes of GPT-2, by the names under which OpenAI released them. With bias=True these are its very parameters.
 GPT2 = {
@@ -66,6 +74,8 @@ class CausalAttention(nn.Module):
     @checked
     def __init__(self, dim: int, heads: int, bias: bool = False) -> None:
         super().__init__()
+        _require_at_least_1("CausalAttention", dim=dim, heads=heads)
+        _require_multiple("CausalAttention", dim, heads)
         self.heads = heads
         self.qkv = nn.Linear(dim, 3 * dim, bias=bias)
         self.out = nn.Linear(dim, dim, bias=bias)
@@ -88,6 +98,7 @@ class Block(nn.Module):
     def __init__(self, dim: int, heads: int, hidden: int | None = None, bias: bool = False) -> None:
         super().__init__()
         hidden = 4 * dim if hidden is None else hidden
+        _require_at_least_1("Block", dim=dim, heads=heads, hidden=hidden)
         self.norm1, self.norm2 = nn.LayerNorm(dim, bias=bias), nn.LayerNorm(dim, bias=bias)
         self.attention = CausalAttention(dim, heads, bias)
         self.up, self.down = nn.Linear(dim, hidden, bias=bias), nn.Linear(hidden, dim, bias=bias)
@@ -125,14 +136,22 @@ class GPT(nn.Module):
 
     @checked
     def forward(self, tokens: Int[Tensor, "batch sequence"]) -> Float[Tensor, "batch sequence vocabulary"]:
-        """Logits for each position. Raises ValueError for sequences that are longer than the context."""
+        """Logits for each position. Raises ValueError for sequences longer than the context, and for unknown tokens."""
         length = tokens.shape[1]
         if length > self.config.context:
             raise ValueError(f"GPT.forward(): tokens has {length} positions; {self.config.context} are the most.")
-        x = self.tokens(tokens) + self.positions(torch.arange(length, device=tokens.device))
+        x = self._embedded(tokens) + self.positions(torch.arange(length, device=tokens.device))
         for block in self.blocks:
             x = checkpoint(block, x, use_reentrant=False) if self.recompute else block(x)
         return self.head(self.norm(x))
+
+    def _embedded(self, tokens: Tensor) -> Tensor:
+        try:
+            return self.tokens(tokens.long())
+        except IndexError:  # only the CPU notices, and says no more than that
+            low, high = tokens.min().item(), tokens.max().item()
+            wanted = f"0 to {self.config.vocabulary - 1} is asked for"
+            raise ValueError(f"GPT.forward(): tokens holds {low} to {high}; {wanted}.") from None
 
     def _draw_weights(self, generator: torch.Generator | None) -> None:
         writers = {part for block in self.blocks for part in (block.attention.out, block.down)}
@@ -151,4 +170,4 @@ def next_token_loss(
     logits: Float[Tensor, "batch sequence vocabulary"], targets: Int[Tensor, "batch sequence"]
 ) -> Float[Tensor, ""]:
     """Mean cross-entropy in nats: how much each next token surprises the model; log(vocabulary) if it knows nothing."""
-    return F.cross_entropy(rearrange(logits, "b s v -> (b s) v"), rearrange(targets, "b s -> (b s)"))
+    return F.cross_entropy(rearrange(logits, "b s v -> (b s) v"), rearrange(targets.long(), "b s -> (b s)"))

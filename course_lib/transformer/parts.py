@@ -5,6 +5,13 @@ from html import escape
 from course_lib.checked import checked
 
 
+@checked
+def require_itemsize(function: str, itemsize: int) -> None:
+    """Raise one sentence, in the name of `function`, unless so many bytes can hold a number."""
+    if itemsize < 1:
+        raise ValueError(f"{function}(): itemsize is {itemsize}; at least 1 byte is asked for.")
+
+
 class Parts(dict[str, float]):
     """Part → how much, in `unit`; it displays as a table with shares, in a notebook and in a terminal.
 

@@ -61,7 +61,9 @@ def largest_model(
     if not 0 <= reserved_bytes < memory_bytes:
         came = f"reserved_bytes is {reserved_bytes}"
         raise ValueError(f"largest_model(): {came}; at least 0 and less than memory_bytes is asked for.")
-    return (memory_bytes - reserved_bytes) / sharded(bytes_per_parameter, sharding, num_gpus).total
+    each = sharded(bytes_per_parameter, sharding, num_gpus).total
+    _require_positive("largest_model", **{"bytes_per_parameter.total": each})
+    return (memory_bytes - reserved_bytes) / each
 
 
 @checked

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from course_lib.checked import checked
 from course_lib.precision import ParameterBytes
+from course_lib.transformer.parts import require_itemsize
 
 # What is divided among the GPUs; the rest each of them holds whole.
 SHARDINGS = {
@@ -49,6 +50,7 @@ def step_traffic(parameters: float, sharding: str, num_gpus: int, *, itemsize: i
         raise ValueError("step_traffic(): sharding is 'tensor parallel', whose traffic depends on the batch.")
     if not 0 < parameters < math.inf:
         raise ValueError(f"step_traffic(): parameters is {parameters}; a finite number above 0 is asked for.")
+    require_itemsize("step_traffic", itemsize)
     rounds = 3 if sharding == "ZeRO-3" else 2
     return rounds * (num_gpus - 1) / num_gpus * parameters * itemsize
 
