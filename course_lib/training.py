@@ -109,6 +109,7 @@ def train(
     after_step: Callable[[int, float], object] | None = None,
     checkpoint_directory: str | Path | None = None,
     checkpoint_every: int | None = None,
+    checkpoint_keep: int | None = None,
     sampler: object = None,
 ) -> History:
     """Train `model`, in training mode, with steps `start_step` to `num_train_steps` − 1, and return what was recorded.
@@ -127,19 +128,20 @@ def train(
     generators, `sampler`, recipe and history are restored, so that the history returned is the whole one, and to the
     bit what it would be without the break (on a GPU, if its kernels repeat to the bit). What `get_batch` draws has to
     come from these generators or from `sampler`. A checkpoint is written every `checkpoint_every` steps and after the
-    last.
+    last; the newest `checkpoint_keep` stay, or all.
 
     `progress` shows a bar after half a second; None shows one in a terminal and in a notebook that somebody has open.
     """
     require_numbers(num_train_steps, start_step, max_grad_norm)
-    require_checkpoints(checkpoint_directory, checkpoint_every, sampler)
+    counts = {"checkpoint_every": checkpoint_every, "checkpoint_keep": checkpoint_keep}
+    require_checkpoints(checkpoint_directory, sampler, **counts)
     called = {"get_batch": (get_batch,), "loss": (loss, "model(x)", "y"), "schedule": (schedule, "step")}
     require_run(model, optimizer, loss, {**called, "after_step": (after_step, "step", "loss")})
     precision = Precision() if precision is None else precision
     precision.prepare(model, optimizer)
     history = History()
     if checkpoint_directory is not None:
-        saver = _Saver(Path(checkpoint_directory), model, optimizer, sampler, precision, history)
+        saver = _Saver(Path(checkpoint_directory), model, optimizer, sampler, precision, history, checkpoint_keep)
         start_step = saver.resume(num_train_steps, start_step)
     loop = _Loop(model, get_batch, optimizer, loss, schedule, max_grad_norm, precision, history)
     model.train()
@@ -233,12 +235,13 @@ class _Saver:
     sampler: object
     precision: Precision
     history: History
+    keep: int | None
 
     def save(self, step: int) -> None:
         recipe = {"precision": self.precision.state_dict(), "recipe": self.precision.name}
         extra = {"history": self.history.state_dict(), **recipe}
         path = checkpoint_path(self.directory, step)
-        save_checkpoint(path, self.model, self.optimizer, step, sampler=self.sampler, extra=extra)
+        save_checkpoint(path, self.model, self.optimizer, step, sampler=self.sampler, extra=extra, keep=self.keep)
 
     def resume(self, num_train_steps: int, start_step: int) -> int:
         """Restore the newest good checkpoint, and return the step that comes next."""

@@ -40,12 +40,13 @@ def require_numbers(num_train_steps: int, start_step: int, max_grad_norm: float 
 
 
 @checked
-def require_checkpoints(directory: str | os.PathLike | None, every: int | None, sampler: object) -> None:
+def require_checkpoints(directory: str | os.PathLike | None, sampler: object, **counts: int | None) -> None:
     """Raise one sentence unless checkpoints can be written like this: here, and not after hours of training."""
-    if every is not None and directory is None:
-        raise ValueError("train(): checkpoint_every needs a checkpoint_directory to write to.")
-    if every is not None and every < 1:
-        raise ValueError(f"train(): checkpoint_every is {every}; at least 1, or None, is asked for.")
+    for name, count in counts.items():
+        if count is not None and directory is None:
+            raise ValueError(f"train(): {name} needs a checkpoint_directory to write to.")
+        if count is not None and count < 1:
+            raise ValueError(f"train(): {name} is {count}; at least 1, or None, is asked for.")
     if directory is None:
         return
     if os.path.lexists(directory) and not os.path.isdir(directory):

@@ -254,6 +254,10 @@ WRONG = {
     "train(): start_step is -1; 0 to num_train_steps = 5 is asked for.": (ValueError, {"start_step": -1}),
     "train(): max_grad_norm is 0; a finite number above 0, or None, is asked for.": (ValueError, {"max_grad_norm": 0}),
     "train(): checkpoint_every needs a checkpoint_directory to write to.": (ValueError, {"checkpoint_every": 5}),
+    "train(): checkpoint_keep needs a checkpoint_directory to write to.": (ValueError, {"checkpoint_keep": 5}),
+    "train(): checkpoint_keep is 0; at least 1, or None, is asked for.": (
+        ValueError, {"checkpoint_directory": "x", "checkpoint_keep": 0},
+    ),
     "train(): model is a function; a Module is asked for.": (TypeError, {"model": lambda x: x}),
     "train(): schedule is a float (0.1); a function is asked for.": (TypeError, {"schedule": 0.1}),
     "train(): num_train_steps is a float (5.0); an int is asked for.": (TypeError, {"num_train_steps": 5.0}),
@@ -437,3 +441,10 @@ def test_a_checkpoint_of_another_program_is_refused(tmp_path):
     save_checkpoint(checkpoint_path(tmp_path, 3), model, optimizer, 3, extra=[1, 2])
     with pytest.raises(ValueError, match=r"^train\(\): step-000000003\.pt is no checkpoint of train\(\); another"):
         train(model, linear_batches(), optimizer, 5, checkpoint_directory=tmp_path)
+
+
+def test_the_newest_checkpoints_stay(tmp_path):
+    run(9, checkpoint_directory=tmp_path / "two", checkpoint_every=2, checkpoint_keep=2)
+    assert sorted((tmp_path / "two").iterdir()) == [checkpoint_path(tmp_path / "two", step) for step in (8, 9)]
+    run(9, checkpoint_directory=tmp_path / "all", checkpoint_every=2)
+    assert len([*(tmp_path / "all").iterdir()]) == 5
