@@ -264,7 +264,7 @@ class _Saver:
 
 def _bar(start: int, stop: int, progress: bool | None) -> tqdm:
     shown = _somebody_looks_on() if progress is None else progress
-    file = sys.stderr if sys.stderr.isatty() else sys.stdout  # a notebook paints what comes on stderr red
+    file = sys.stderr if _is_terminal(sys.stderr) else sys.stdout  # a notebook paints what comes on stderr red
     options = {"leave": False, "delay": BAR_AFTER_SECONDS, "disable": not shown, "file": file}
     return tqdm(range(start, stop), initial=start, total=stop, unit="step", **options)
 
@@ -273,4 +273,9 @@ def _somebody_looks_on() -> bool:
     """A terminal, or a notebook that is open: JupyterLab's kernels know its name, those of nbval and nbconvert none."""
     if os.environ.get("CI") or os.environ.get("PYTEST_CURRENT_TEST"):
         return False
-    return bool(os.environ.get("JPY_SESSION_NAME")) or sys.stderr.isatty()
+    return bool(os.environ.get("JPY_SESSION_NAME")) or _is_terminal(sys.stderr)
+
+
+def _is_terminal(stream: object) -> bool:
+    """Programs without a console have None here, and some that log put there what only knows how to write."""
+    return hasattr(stream, "isatty") and stream.isatty()

@@ -456,6 +456,16 @@ def test_a_block_longer_than_the_tensor_costs_no_memory_and_the_default_device_n
             assert torch.equal(BlockFormat("long", E2M1, 10**30, scale).round_tensor(x), wanted)
 
 
+def test_a_number_is_a_block_of_its_own_and_a_sparse_tensor_is_none():
+    for form in (FP8, MXFP8, MXFP4, NVFP4):
+        assert torch.equal(form.round_tensor(torch.tensor(0.3)), form.round_tensor(torch.tensor([0.3]))[0])
+        with pytest.raises(ValueError, match=r"x is of layout torch\.sparse_coo; a dense tensor is asked for"):
+            form.round_tensor(torch.eye(2).to_sparse())
+    negated = torch.full((3,), 1 + 1j).conj().imag
+    assert negated.is_neg()
+    assert torch.equal(stochastic_round(negated).float(), negated)
+
+
 def test_masters_of_another_model_are_refused():
     recipe = MasterWeights()
     recipe.prepare(model := small_model(), optim.SGD(model.parameters()))

@@ -4,6 +4,7 @@ import itertools
 import math
 import pickle
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -357,6 +358,15 @@ def test_a_bar_is_shown_to_whoever_looks_on(environment, shown, monkeypatch, cap
     assert ("0/3" in said.out) == shown == bool(said.out) and not said.err
     run(3, progress=not shown)
     assert bool(capsys.readouterr().out) != shown
+
+
+@pytest.mark.parametrize("stream", [None, type("Log", (), {"write": print})()])
+def test_programs_without_a_console_train_as_well(stream, monkeypatch):
+    for name in ("CI", "PYTEST_CURRENT_TEST", "JPY_SESSION_NAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(sys, "stdout", stream)
+    assert len(run(3)[0]) == 3
 
 
 # ---------------------------------------------------------------- going on where a run broke off

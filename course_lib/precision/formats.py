@@ -54,8 +54,13 @@ class BlockFormat:
         """What is left of `x` when it is stored in this format: x's shape, dtype and units.
 
         Blocks lie along `axis`; where its size is no multiple of `block`, the last block is shorter. A block (of NVFP4,
-        a tensor) that holds an infinity or a NaN becomes NaN. Raises ValueError for an axis that x does not have.
+        a tensor) that holds an infinity or a NaN, or asks for a float32 scale beyond float32, becomes NaN. Raises
+        ValueError for an axis that x does not have, and for a sparse x.
         """
+        if x.layout is not torch.strided:
+            raise ValueError(f"round_tensor(): x is of layout {x.layout}; a dense tensor is asked for.")
+        if x.ndim == 0:
+            return self.round_tensor(x.reshape(1), axis).reshape(())
         if not -x.ndim <= axis < x.ndim:
             raise ValueError(f"round_tensor(): axis is {axis}; {-x.ndim} to {x.ndim - 1} is asked for.")
         if x.numel() == 0:
@@ -115,5 +120,5 @@ def stochastic_round(
     """
     where = x.device if generator is None else generator.device
     noise = torch.randint(0, 1 << 16, x.shape, dtype=torch.int32, device=where, generator=generator).to(x.device)
-    drawn = (x.detach().view(torch.int32) + noise) & -(1 << 16)
+    drawn = (x.detach().resolve_neg().view(torch.int32) + noise) & -(1 << 16)
     return torch.where(x.isfinite(), drawn.view(torch.float32), x.detach()).to(torch.bfloat16)
