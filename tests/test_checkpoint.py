@@ -615,6 +615,17 @@ def test_file_systems_that_flush_no_directory_will_do(saved, monkeypatch):
     assert read(saved)["step"] == 5
 
 
+def test_another_generator_in_numpys_place_is_told_of(saved):
+    run, before = Run(), np.random.get_bit_generator()
+    np.random.set_bit_generator(np.random.PCG64(0))
+    try:
+        with pytest.raises(ValueError, match=r"has been replaced by PCG64; the MT19937 that NumPy begins with"):
+            save_checkpoint(saved, run.model, run.optimizer, 3)
+    finally:
+        np.random.set_bit_generator(before)
+    assert read(saved)["step"] == 3
+
+
 def test_another_default_device_changes_nothing(saved):
     run = Run().step(3)
     with torch.device("meta"):

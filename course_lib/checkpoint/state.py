@@ -90,6 +90,10 @@ def state_of(function: str, name: str, part: object) -> object:
 
 def generator_states() -> dict:
     """The states of the generators that all code shares: torch's, on the CPU and the GPUs, NumPy's and Python's."""
+    numpys = np.random.get_state(legacy=False)["bit_generator"]
+    if numpys != "MT19937":
+        wanted = "the MT19937 that NumPy begins with is asked for"
+        raise ValueError(f"The generator that all NumPy code shares has been replaced by {numpys}; {wanted}.")
     _, keys, position, has_gauss, gauss = np.random.get_state()
     version, numbers, python_gauss = random.getstate()
     return {
@@ -157,8 +161,8 @@ def _is_alike(x: Tensor, saved: object) -> bool:
 
 def require_fitting_optimizer(path: Path, saved: dict, own: dict) -> None:
     """Raise one sentence if two signatures differ. torch would hand a parameter what was remembered of another one."""
-    if saved["kind"] != own["kind"]:
-        complaint = f"it was saved with {saved['kind']}, and {own['kind']} is given"
+    if saved.get("kind") != own["kind"] or "groups" not in saved:
+        complaint = f"it was saved with {saved.get('kind')}, and {own['kind']} is given"
     elif saved["groups"] == own["groups"]:
         return
     elif (was := [*map(len, saved["groups"])]) != (now := [*map(len, own["groups"])]):
