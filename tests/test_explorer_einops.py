@@ -168,3 +168,18 @@ def test_axes_may_be_called_as_arguments_are(name):
     explorer.do("sizes", text=f"{name}=2")
     assert explorer.value.shape == (3, 2, 2)
     assert explorer._repr_mimebundle_()[0]["image/png"]
+
+
+def test_the_axes_of_both_sides_have_their_names():
+    def names(explorer: EinopsExplorer) -> list[list[str]]:
+        return [["".join(text for text, _ in group) for group in side] for side in explorer.shown["sides"]]
+
+    explorer = EinopsExplorer()
+    assert names(explorer) == [["seq", "(heads dim)"], ["heads", "seq", "dim"]]
+    number = {text: axis for group in explorer.shown["sides"][0] for text, axis in group}
+    assert (number["seq"], number["heads"], number["dim"]) == (0, 1, 2)
+    explorer.do("pattern", text="seq dim -> seq heads")
+    assert names(explorer) == [["seq", "dim"], []]
+    for text in ("seq", "seq dim more -> seq", "... dim -> dim ...", "a -> b -> c"):
+        explorer.do("pattern", text=text)
+        assert names(explorer)[0] == []

@@ -90,7 +90,7 @@ class EinopsExplorer(Explorer):
             "shape": ", ".join(map(str, self._shape)), "sizes": _said(self._sizes), "tokens": self._tokens(),
             "error": self._error, "at": self._at, "call": self._call(), "result": self._result(),
             "input": _nested(self.x, shades[0]), "output": _nested(self.value, shades[1]) if made else None,
-            "axes": self._axes(),
+            "axes": self._axes(), "sides": self._sides(),
         }  # fmt: skip
 
     def facts(self) -> str:
@@ -159,11 +159,20 @@ class EinopsExplorer(Explorer):
         """The names of the pattern's axes, in the order in which they appear; the colour of one is its place here."""
         return [*dict.fromkeys(re.findall(r"[^\W\d]\w*", self._pattern))]
 
-    def _tokens(self) -> list[list]:
-        """The pattern in pieces: its text, and the number of its axis or −1."""
+    def _tokens(self, text: str | None = None) -> list[list]:
+        """The pattern, or a part of it, in pieces: its text, and the number of its axis or −1."""
         names = self._axes()
-        pieces = re.findall(r"[^\W\d]\w*|\s+|->|.", self._pattern)
+        pieces = re.findall(r"[^\W\d]\w*|\s+|->|.", self._pattern if text is None else text)
         return [[piece, names.index(piece) if piece in names else -1] for piece in pieces]
+
+    def _sides(self) -> list[list]:
+        """For x and for the result, the pieces of the name of each axis; none where the pattern does not suit."""
+        parts = [re.findall(r"\([^()]*\)|[^\s()]+", part) for part in self._pattern.split("->")]
+        tensors = [self.x, self.value]
+        fits = len(parts) == 2 and "..." not in self._pattern
+        sides = zip(parts, tensors, strict=False) if fits else ()
+        named = [[*map(self._tokens, part)] if x is not None and x.dim() == len(part) else [] for part, x in sides]
+        return named or [[], []]
 
 
 def _shape_of(text: object) -> tuple[int, ...]:

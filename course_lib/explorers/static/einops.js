@@ -38,12 +38,19 @@ function render(context) {
     error.textContent = shown.error ? `${" ".repeat(shown.at)}▲ ${shown.error}` : "";
     result.textContent = shown.error ? "" : shown.result;
     numbers.setAttribute("aria-label", `x before; ${shown.result}`);
-    numbers.replaceChildren(block("x", shown.input), make("span", { className: "arrow" }, "→"),
-      shown.output ? block("result", shown.output) : make("span", {}, "nothing: einops refuses"));
+    numbers.replaceChildren(block("x", shown.sides[0], shown.input), make("span", { className: "arrow" }, "→"),
+      shown.output ? block("result", shown.sides[1], shown.output) : make("span", {}, "nothing: einops refuses"));
   }
 
-  function block(name, matrices) {
-    return make("figure", {}, make("figcaption", {}, name), make("div", { className: "matrices" },
+  /** Which way each axis runs, after its name: the last to the right, the one before it down, others from block to block. */
+  function ways(groups) {
+    return groups.map((group, place) => make("span", { className: "way" },
+      group.map(([text, axis]) => make("span", axis < 0 ? {} : { className: `axis ${AXES[axis % AXES.length]}` }, text)),
+      [" → ", " ↓ "][groups.length - 1 - place] ?? " ⇒ "));
+  }
+
+  function block(name, groups, matrices) {
+    return make("figure", {}, make("figcaption", {}, `${name}:  `, ways(groups)), make("div", { className: "matrices" },
       matrices.map((matrix) => make("div", { className: "matrix" },
         matrix.map((row) => make("div", {}, row.map(([number, shade]) => cell(number, shade))))))));
   }
