@@ -17,7 +17,13 @@ from PIL import Image
 from course_lib.exercises import exercises
 from course_lib.publishing import canonical as tool
 from course_lib.publishing.canonical import IGNORED, as_text, canonical, main, republish, same_picture
-from course_lib.publishing.notebooks import NotebookError, find_notebooks, read_notebook, write_atomically
+from course_lib.publishing.notebooks import (
+    NotebookError,
+    find_notebooks,
+    read_notebook,
+    start_patiently,
+    write_atomically,
+)
 
 CLOCK = "import time\ntime.perf_counter_ns()"
 BUSY = [
@@ -268,3 +274,30 @@ def test_canonical_leaves_its_argument_alone() -> None:
     before = deepcopy(notebook)
     canonical(notebook)
     assert notebook == before
+
+
+def test_a_kernel_that_dies_before_it_answers_is_started_again() -> None:
+    troubles = iter(["Kernel died before replying to kernel_info", "Kernel didn't respond: timed out"])
+
+    def start() -> str:
+        for trouble in troubles:
+            raise RuntimeError(trouble)
+        return "running"
+
+    assert start_patiently(start) == "running"
+
+
+DIED = RuntimeError("Kernel died before replying to kernel_info")
+
+
+@pytest.mark.parametrize("error", [DIED, RuntimeError("oh"), OSError()])
+def test_what_does_not_get_better_is_not_tried_for_ever(error: Exception) -> None:
+    tried = []
+
+    def start() -> None:
+        tried.append(1)
+        raise error
+
+    with pytest.raises(type(error)):
+        start_patiently(start)
+    assert len(tried) == (3 if "replying" in str(error) else 1)

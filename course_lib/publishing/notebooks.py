@@ -4,15 +4,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import nbformat
 from nbformat import NotebookNode
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = ROOT / "notebooks"
+Kernel = TypeVar("Kernel")
 CELL_SECONDS = 300  # a cell that runs longer hangs; a whole notebook is to take under 20 s
 
 
@@ -78,8 +80,6 @@ def execute(notebook: NotebookNode, name: str, folder: Path) -> None:
     Raises NotebookError for an error in a cell that is not tagged `raises-exception`, for output on stderr, and for a
     kernel that dies or hangs.
     """
-    from jupyter_client.manager import AsyncKernelManager
-    from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError
 
     position = 0
@@ -88,14 +88,8 @@ def execute(notebook: NotebookNode, name: str, folder: Path) -> None:
         nonlocal position
         position = cell_index
 
-    manager = AsyncKernelManager(kernel_name="python3", kernel_spec_manager=_this_python())
-    client = NotebookClient(
-        notebook, km=manager, timeout=CELL_SECONDS, record_timing=False, store_widget_state=False,
-        shutdown_kernel="immediate", on_cell_execute=note, resources={"metadata": {"path": str(folder)}},
-    )  # fmt: skip
     try:
-        with learners_environment() as environment:
-            client.execute(env=environment, stderr=subprocess.DEVNULL, cleanup_kc=True)
+        start_patiently(lambda: _run_in_new_kernel(notebook, folder, note))
     except CellExecutionError as error:
         message = f"{error.ename}: {first_line(error.evalue)}" if error.evalue else error.ename
         raise NotebookError(f"{where(notebook, name, position)} raises {message}") from None
@@ -106,6 +100,33 @@ def execute(notebook: NotebookNode, name: str, folder: Path) -> None:
             if output.get("name") == "stderr":
                 message = first_line(output.text)
                 raise NotebookError(f"{where(notebook, name, index)} writes to stderr, which learners see: {message}")
+
+
+def start_patiently(start: Callable[[], Kernel]) -> Kernel:
+    """Call `start`, which starts a kernel, and twice more where the kernel dies before it answers.
+
+    A kernel is told to listen on ports that were free a moment ago; somebody else may have taken one of them since.
+    """
+    for _ in range(2):
+        try:
+            return start()
+        except RuntimeError as error:
+            if "before replying" not in str(error) and "timed out" not in str(error):
+                raise
+    return start()
+
+
+def _run_in_new_kernel(notebook: NotebookNode, folder: Path, note: Callable[..., None]) -> None:
+    from jupyter_client.manager import AsyncKernelManager
+    from nbclient import NotebookClient
+
+    manager = AsyncKernelManager(kernel_name="python3", kernel_spec_manager=_this_python())
+    client = NotebookClient(
+        notebook, km=manager, timeout=CELL_SECONDS, record_timing=False, store_widget_state=False,
+        shutdown_kernel="immediate", on_cell_execute=note, resources={"metadata": {"path": str(folder)}},
+    )  # fmt: skip
+    with learners_environment() as environment:
+        client.execute(env=environment, stderr=subprocess.DEVNULL, cleanup_kc=True)
 
 
 def where(notebook: NotebookNode, name: str, index: int) -> str:

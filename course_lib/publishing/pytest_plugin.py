@@ -1,11 +1,13 @@
 """What a test run needs beyond nbval: a logbook for each test, and cells that nbval would pass without comparing them.
 
 nbval 0.11 runs a cell that was never executed and compares nothing, drops text before a carriage return, never looks at
-pictures, and ignores in which order outputs of different kinds come. Here each of these fails.
+pictures, and ignores in which order outputs of different kinds come. Here each of these fails. And a kernel that dies
+before it answers, which is no fault of the notebook, is started again.
 """
 import os
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -23,7 +25,18 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # workers and kernels start later, and read it when they load torch
     config.stash[_scratch] = tempfile.TemporaryDirectory(prefix="course-tests-", ignore_cleanup_errors=True)
     os.environ["IPYTHONDIR"] = str(Path(config.stash[_scratch].name, "ipython"))
+    import nbval.plugin  # not above: pytest has not seen it yet
+
+    start = nbval.plugin.RunningKernel
+    if not isinstance(start, partial):  # a test may run pytest within pytest
+        nbval.plugin.RunningKernel = partial(_start_patiently, start)
     _new_logbook(config)
+
+
+def _start_patiently(start: type, *arguments: object, **named: object) -> object:
+    from course_lib.publishing.notebooks import start_patiently
+
+    return start_patiently(lambda: start(*arguments, **named))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
