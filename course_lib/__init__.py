@@ -6,7 +6,7 @@
 
 Importing the package loads none of them: each name below loads its module when it is first used.
 """
-from importlib import import_module
+from course_lib.lazy import loads_when_asked
 
 _HOME_OF = {
     "setup": "lesson",
@@ -22,12 +22,9 @@ _HOME_OF = {
 __all__ = [*_HOME_OF]
 
 
-def __getattr__(name: str) -> object:
-    if name not in _HOME_OF:
-        raise AttributeError(f"course_lib has no {name!r}; it offers {', '.join(__all__)}, and its modules by import.")
-    value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = loads_when_asked(
+    __name__, _HOME_OF, "course_lib has no {name!r}; it offers {known}, and its modules by import."
+)
 
 
 def __dir__() -> list[str]:

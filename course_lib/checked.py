@@ -133,6 +133,13 @@ class _Named:
         return self._name
 
 
+def require_at_least(function: str, least: int, **values: int) -> None:
+    """Raise a ValueError that names `function` and the first argument that is below `least`."""
+    for name, value in values.items():
+        if value < least:
+            raise ValueError(f"{function}(): {name} is {value}; at least {least} is asked for.")
+
+
 def _raised_by_the_package(error: BaseException, on_purpose: bool = False) -> bool:
     """Whether the innermost frame is the package's and, where asked for, stands at a `raise`."""
     frame = error.__traceback__

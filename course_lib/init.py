@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from course_lib.checked import checked
+from course_lib.checked import checked, require_at_least
 
 Weight = Float[Tensor, "*shape"]
 
@@ -19,7 +19,7 @@ Weight = Float[Tensor, "*shape"]
 @checked
 def lecun_std(fan_in: int) -> float:
     """1/√fan_in: outputs of x @ w are as large as x. (LeCun et al. 1998, "Efficient BackProp".)"""
-    _require_at_least("lecun_std", 1, fan_in=fan_in)
+    require_at_least("lecun_std", 1, fan_in=fan_in)
     return 1 / math.sqrt(fan_in)
 
 
@@ -29,14 +29,14 @@ def xavier_std(fan_in: int, fan_out: int) -> float:
 
     For a square weight it is 1/√fan_in. (Xavier Glorot and Bengio 2010.)
     """
-    _require_at_least("xavier_std", 1, fan_in=fan_in, fan_out=fan_out)
+    require_at_least("xavier_std", 1, fan_in=fan_in, fan_out=fan_out)
     return math.sqrt(2 / (fan_in + fan_out))
 
 
 @checked
 def kaiming_std(fan_in: int) -> float:
     """√(2/fan_in): for inputs out of a ReLU, which halves the mean square. (Kaiming He et al. 2015.)"""
-    _require_at_least("kaiming_std", 1, fan_in=fan_in)
+    require_at_least("kaiming_std", 1, fan_in=fan_in)
     return math.sqrt(2 / fan_in)
 
 
@@ -124,10 +124,6 @@ def _normal_(weight: Tensor, std: float, generator: torch.Generator | None) -> T
         return weight.normal_(0, std, generator=generator)
 
 
-def _require_at_least(function: str, least: int, **sizes: int) -> None:
-    for name, size in sizes.items():
-        if size < least:
-            raise ValueError(f"{function}(): {name} is {size}; at least {least} is asked for.")
 
 
 def _require_bound(function: str, bound: float) -> None:

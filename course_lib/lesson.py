@@ -1,7 +1,6 @@
 """What makes a notebook a lesson: `setup` begins it, `predict` asks before a cell answers, `show` displays a figure."""
 
 import html
-import io
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,16 +33,13 @@ def show(figure: object, *, alt: str) -> None:
     from IPython import get_ipython
     from IPython.display import display
 
-    from course_lib.figures.style import CSS_PIXELS_PER_INCH, DPI
+    from course_lib.figures.style import as_png
 
-    picture = io.BytesIO()
-    # Without the Software entry the same figure is the same file under another version of matplotlib.
-    figure.savefig(picture, format="png", dpi=DPI, metadata={"Software": None})
+    picture, width = as_png(figure)
     if get_ipython() is None:
         print(alt)
         return
-    width = round(figure.get_figwidth() * CSS_PIXELS_PER_INCH)
-    data = {"image/png": picture.getvalue(), "text/plain": alt}
+    data = {"image/png": picture, "text/plain": alt}
     display(data, raw=True, metadata={"image/png": {"alt": alt, "width": width}})
 
 

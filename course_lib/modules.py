@@ -6,7 +6,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
-from course_lib.checked import checked, describe
+from course_lib.checked import checked, describe, require_at_least
 
 
 class Linear(nn.Module):
@@ -20,7 +20,7 @@ class Linear(nn.Module):
     @checked
     def __init__(self, input_dim: int, output_dim: int, *, generator: torch.Generator | None = None) -> None:
         super().__init__()
-        _require_at_least("Linear", 1, input_dim=input_dim, output_dim=output_dim)
+        require_at_least("Linear", 1, input_dim=input_dim, output_dim=output_dim)
         self.weight = nn.Parameter(torch.randn(input_dim, output_dim, generator=generator) / math.sqrt(input_dim))
 
     @checked
@@ -44,8 +44,8 @@ class Cruncher(nn.Module):
     @checked
     def __init__(self, dim: int, num_layers: int, *, generator: torch.Generator | None = None) -> None:
         super().__init__()
-        _require_at_least("Cruncher", 1, dim=dim)
-        _require_at_least("Cruncher", 0, num_layers=num_layers)
+        require_at_least("Cruncher", 1, dim=dim)
+        require_at_least("Cruncher", 0, num_layers=num_layers)
         self.layers = nn.ModuleList([Linear(dim, dim, generator=generator) for _ in range(num_layers)])
         self.final = Linear(dim, 1, generator=generator)
 
@@ -70,10 +70,6 @@ def get_num_parameters(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def _require_at_least(function: str, least: int, **sizes: int) -> None:
-    for name, size in sizes.items():
-        if size < least:
-            raise ValueError(f"{function}(): {name} is {size}; at least {least} is asked for.")
 
 
 def _require_last_axis(function: str, x: Tensor, wanted: int) -> None:

@@ -6,7 +6,7 @@ A schedule is a function of the step, counted from 0, as torch's `LambdaLR` asks
 import math
 from collections.abc import Callable
 
-from course_lib.checked import checked
+from course_lib.checked import checked, require_at_least
 
 Schedule = Callable[[int], float]
 
@@ -14,7 +14,7 @@ Schedule = Callable[[int], float]
 @checked
 def constant(step: int) -> float:
     """1 at every step: the learning rate as it is. Raises ValueError for a negative step."""
-    _require_at_least("constant", 0, step=step)
+    require_at_least("constant", 0, step=step)
     return 1.0
 
 
@@ -25,12 +25,12 @@ def cosine(steps: int, final: float = 0.0) -> Schedule:
     Step t takes final + (1 − final)·(1 + cos(π·t/steps))/2. (torch's CosineAnnealingLR rises again after `steps`.)
     Raises ValueError for fewer than 1 step and for a `final` outside of 0 to 1.
     """
-    _require_at_least("cosine", 1, steps=steps)
+    require_at_least("cosine", 1, steps=steps)
     if not 0 <= final <= 1:
         raise ValueError(f"cosine(): final is {final}; a share from 0 to 1 is asked for.")
 
     def schedule(step: int) -> float:
-        _require_at_least("cosine(…)", 0, step=step)
+        require_at_least("cosine(…)", 0, step=step)
         return final + (1 - final) * (1 + math.cos(math.pi * min(step / steps, 1))) / 2
 
     return schedule
@@ -43,16 +43,10 @@ def warmup(steps: int, then: Schedule = constant) -> Schedule:
     Step t takes (t + 1)/steps: the first step is not lost to a learning rate of 0, and step `steps` − 1 is a full one.
     Raises ValueError for a negative number of steps.
     """
-    _require_at_least("warmup", 0, steps=steps)
+    require_at_least("warmup", 0, steps=steps)
 
     def schedule(step: int) -> float:
-        _require_at_least("warmup(…)", 0, step=step)
+        require_at_least("warmup(…)", 0, step=step)
         return (step + 1) / steps if step < steps else then(step - steps)
 
     return schedule
-
-
-def _require_at_least(function: str, least: int, **values: int) -> None:
-    for name, value in values.items():
-        if value < least:
-            raise ValueError(f"{function}(): {name} is {value}; at least {least} is asked for.")

@@ -13,7 +13,7 @@ import course_lib
 from course_lib.publishing.notebooks import ROOT, find_notebooks, read_notebook
 
 PACKAGE = ROOT / "course_lib"
-TEACHING = {"chapters", "exercises", "explorers", "figures", "lesson", "logbook"}
+TEACHING = {"chapters", "exercises", "explorers", "figures", "lazy", "lesson", "logbook"}
 PUBLISHING = {"classroom", "publishing"}
 BASE = {"checked", "calls"}  # what the subject floor stands on: these cannot be checked by themselves
 SUBJECT_MAY_IMPORT = {"beartype", "course_lib", "einops", "jaxtyping", "numpy", "psutil", "torch", "tqdm"}

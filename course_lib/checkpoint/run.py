@@ -9,7 +9,7 @@ from pathlib import Path
 from torch import nn
 from torch.optim import Optimizer
 
-from course_lib.checked import checked
+from course_lib.checked import checked, require_at_least
 from course_lib.checkpoint.file import FORMAT, CheckpointDamaged, read, write
 from course_lib.checkpoint.state import (
     generator_states,
@@ -37,7 +37,7 @@ class Checkpoint:
 @checked
 def checkpoint_path(directory: str | Path, step: int) -> Path:
     """The file for this step: step-000000100.pt in `directory`, so that names sort as steps do."""
-    _require_at_least("checkpoint_path", 0, step=step)
+    require_at_least("checkpoint_path", 0, step=step)
     return Path(directory) / f"step-{step:09d}.pt"
 
 
@@ -63,9 +63,9 @@ def save_checkpoint(
     is made. Raises OSError if the file cannot be written, TypeError or ValueError for what a checkpoint cannot hold.
     """
     path = Path(path)
-    _require_at_least("save_checkpoint", 0, step=step)
+    require_at_least("save_checkpoint", 0, step=step)
     if keep is not None:
-        _require_at_least("save_checkpoint", 1, keep=keep)
+        require_at_least("save_checkpoint", 1, keep=keep)
         if path.name != checkpoint_path("", step).name:
             wanted = f"with keep, checkpoint_path(directory, {step}) is asked for"
             raise ValueError(f"save_checkpoint(): path is {path.name!r}; {wanted}.")
@@ -151,9 +151,3 @@ def _prune(directory: Path, step: int, keep: int) -> None:
     for path in old + half:
         with suppress(OSError):  # what cannot be deleted does no harm
             path.unlink(missing_ok=True)
-
-
-def _require_at_least(function: str, least: int, **values: int) -> None:
-    for name, value in values.items():
-        if value < least:
-            raise ValueError(f"{function}(): {name} is {value}; at least {least} is asked for.")

@@ -4,7 +4,6 @@ The picture holds no state. Each click or key sends one action, `{"action": "fli
 it, and answers with all that there is to draw, so that the picture and `explorer.value` cannot differ.
 """
 import inspect
-import io
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -17,7 +16,7 @@ import traitlets
 from matplotlib.figure import Figure
 
 from course_lib.checked import describe
-from course_lib.figures.style import CSS_PIXELS_PER_INCH, DPI
+from course_lib.figures.style import as_png
 
 _STATIC = Path(__file__).parent / "static"
 _LONGEST_TEXT = 200  # characters that a field takes
@@ -76,12 +75,9 @@ class Explorer(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **_: object) -> tuple[dict, dict]:
         """The live picture, and for where it cannot live the still one and the facts."""
         data, metadata = super()._repr_mimebundle_()
-        figure, picture = self.figure(), io.BytesIO()
-        # Without the Software entry the same figure is the same file under another version of matplotlib.
-        figure.savefig(picture, format="png", dpi=DPI, metadata={"Software": None})
-        data |= {"text/plain": self.facts(), "image/png": b64encode(picture.getvalue()).decode()}
-        width = round(figure.get_figwidth() * CSS_PIXELS_PER_INCH)
-        return data, {**metadata, "image/png": {"alt": self.facts(), "width": width}}
+        facts, (picture, width) = self.facts(), as_png(self.figure())
+        data |= {"text/plain": facts, "image/png": b64encode(picture).decode()}
+        return data, {**metadata, "image/png": {"alt": facts, "width": width}}
 
     def _on_asked(self, change: Mapping[str, dict]) -> None:
         arguments = dict(change["new"])

@@ -90,7 +90,7 @@ class EinopsExplorer(Explorer):
             "shape": ", ".join(map(str, self._shape)), "sizes": _said(self._sizes), "tokens": self._tokens(),
             "error": self._error, "at": self._at, "call": self._call(), "result": self._result(),
             "input": _nested(self.x, shades[0]), "output": _nested(self.value, shades[1]) if made else None,
-            "axes": self._axes(), "sides": self._sides(),
+            "sides": self._sides(),
         }  # fmt: skip
 
     def facts(self) -> str:

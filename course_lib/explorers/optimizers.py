@@ -1,7 +1,7 @@
 """The optimizer explorer: a surface, an optimizer, its learning rate and momentum; the path, the loss, the memory."""
 import math
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache
 
 import torch
 from matplotlib.figure import Figure
@@ -10,7 +10,7 @@ from torch.optim import Optimizer
 from course_lib.explorers.base import Explorer, Nonsense, one_of, plain, script, text_of, whole_number
 from course_lib.figures.optimizers import draw_paths
 from course_lib.optim import SGD, AdaGrad, Adam, AdamW, RMSProp
-from course_lib.surfaces import SURFACES, Descent, descend
+from course_lib.surfaces import SURFACES, Descent, Surface, descend
 
 _MAKE: dict[str, Callable[[list, float, float], Optimizer]] = {
     "SGD": lambda params, lr, momentum: SGD(params, lr, momentum=momentum),
@@ -58,7 +58,6 @@ class OptimizerExplorer(Explorer):
         """Another surface, from its own start."""
         self._surface = SURFACES[one_of("surface", name, SURFACES)]
         self._start = self._surface.start
-        self._forget_picture()
         self._go()
 
     def do_optimizer(self, name: object) -> None:
@@ -102,7 +101,7 @@ class OptimizerExplorer(Explorer):
             "formula": self._surface.formula, "tenths": self._tenths, "lr": f"lr = {self.lr:g}", "ends": [*_TENTHS],
             "hundredths": self._hundredths, "momentum": self._momentum() or "no momentum", "steps": self._steps,
             "start": f"{self._start[0]:g}, {self._start[1]:g}", "x": [*self._ranges[0]], "y": [*self._ranges[1]],
-            "rows": self._rows, "path": path, "losses": self.value.losses.tolist()[: self._kept],
+            "rows": _rows(self._surface), "path": path, "losses": self.value.losses.tolist()[: self._kept],
             "low": float(self._surface(torch.tensor(self._surface.lowest[0], dtype=torch.float64))),
             "lowest": [*map(list, self._surface.lowest)], "lines": self._lines(),
         }  # fmt: skip
@@ -147,18 +146,15 @@ class OptimizerExplorer(Explorer):
             end += f"{self.value.losses[0]:.3g} to {self.value.losses[-1]:.2g}."
         return [end, f"It remembers {self.state_bytes} B for each float32 parameter, which takes 4 B itself."]
 
-    @cached_property
-    def _rows(self) -> list[str]:
-        """The surface as rows of letters from the top, a for the lowest of 16 levels."""
-        (x0, x1), (y0, y1) = self._ranges
-        x, y = torch.linspace(x0, x1, _COLUMNS), torch.linspace(y1, y0, _ROWS)
-        heights = self._surface(torch.stack(torch.meshgrid(x, y, indexing="xy"), dim=-1))
-        low, high = heights.min(), heights.max()
-        levels = (((heights - low) / (high - low)) ** 0.4 * (_LEVELS - 1)).round().int()  # finer where it is low
-        return ["".join(chr(97 + level) for level in row) for row in levels.tolist()]
 
-    def _forget_picture(self) -> None:
-        self.__dict__.pop("_rows", None)
+@cache
+def _rows(surface: Surface) -> list[str]:
+    """The surface as rows of letters from the top, a for the lowest of 16 levels."""
+    x, y = torch.linspace(*surface.x_range, _COLUMNS), torch.linspace(*reversed(surface.y_range), _ROWS)
+    heights = surface(torch.stack(torch.meshgrid(x, y, indexing="xy"), dim=-1))
+    low, high = heights.min(), heights.max()
+    levels = (((heights - low) / (high - low)) ** 0.4 * (_LEVELS - 1)).round().int()  # finer where it is low
+    return ["".join(chr(97 + level) for level in row) for row in levels.tolist()]
 
 
 def _span(ends: tuple[float, float]) -> str:

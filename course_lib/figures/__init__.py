@@ -2,7 +2,7 @@
 
 One file per topic. A picture's file (and matplotlib with it) loads when the picture is first asked for.
 """
-from importlib import import_module
+from course_lib.lazy import loads_when_asked
 
 _HOME_OF = {
     "draw_intervals": "checkpointing",
@@ -62,9 +62,4 @@ _HOME_OF = {
 __all__ = [*_HOME_OF]
 
 
-def __getattr__(name: str) -> object:
-    if name not in _HOME_OF:
-        raise AttributeError(f"there is no figure {name!r}; there are {', '.join(__all__)}.")
-    value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = loads_when_asked(__name__, _HOME_OF, "there is no figure {name!r}; there are {known}.")

@@ -3,6 +3,8 @@
 The palette is Okabe and Ito's (https://jfly.uni-koeln.de/color/). The background is opaque white, so that a figure
 looks the same in a light and in a dark theme.
 """
+import io
+
 import matplotlib
 from matplotlib.figure import Figure
 
@@ -48,3 +50,11 @@ def new_figure(width: float = 10, height: float = 4, rows: int = 1, columns: int
         figure = Figure(figsize=(width, height), layout="constrained")
         axes = figure.subplots(rows, columns, **subplots)
     return figure, axes
+
+
+def as_png(figure: Figure) -> tuple[bytes, int]:
+    """The figure as the PNG that a page shows, and the CSS pixels that it is wide there."""
+    picture = io.BytesIO()
+    # Without the Software entry the same figure is the same file under another version of matplotlib.
+    figure.savefig(picture, format="png", dpi=DPI, metadata={"Software": None})
+    return picture.getvalue(), round(figure.get_figwidth() * CSS_PIXELS_PER_INCH)

@@ -13,13 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from course_lib.checked import checked
-
-
-def _require_at_least_1(function: str, **sizes: int) -> None:
-    for name, size in sizes.items():
-        if size < 1:
-            raise ValueError(f"{function}(): {name} is {size}; at least 1 is asked for.")
+from course_lib.checked import checked, require_at_least
 
 
 def _require_multiple(function: str, dim: int, heads: int) -> None:
@@ -48,7 +42,7 @@ class GPTConfig:
         sizes = {field.name: getattr(self, field.name) for field in fields(self)[:6]}
         if wrong := [name for name, size in sizes.items() if isinstance(size, bool)]:
             raise TypeError(f"GPTConfig(): {wrong[0]} is {sizes[wrong[0]]}; an int is asked for.")
-        _require_at_least_1("GPTConfig", **{name: size for name, size in sizes.items() if size is not None})
+        require_at_least("GPTConfig", 1, **{name: size for name, size in sizes.items() if size is not None})
         _require_multiple("GPTConfig", self.dim, self.heads)
 
     @property
@@ -74,7 +68,7 @@ class CausalAttention(nn.Module):
     @checked
     def __init__(self, dim: int, heads: int, bias: bool = False) -> None:
         super().__init__()
-        _require_at_least_1("CausalAttention", dim=dim, heads=heads)
+        require_at_least("CausalAttention", 1, dim=dim, heads=heads)
         _require_multiple("CausalAttention", dim, heads)
         self.heads = heads
         self.qkv = nn.Linear(dim, 3 * dim, bias=bias)
@@ -98,7 +92,7 @@ class Block(nn.Module):
     def __init__(self, dim: int, heads: int, hidden: int | None = None, bias: bool = False) -> None:
         super().__init__()
         hidden = 4 * dim if hidden is None else hidden
-        _require_at_least_1("Block", dim=dim, heads=heads, hidden=hidden)
+        require_at_least("Block", 1, dim=dim, heads=heads, hidden=hidden)
         self.norm1, self.norm2 = nn.LayerNorm(dim, bias=bias), nn.LayerNorm(dim, bias=bias)
         self.attention = CausalAttention(dim, heads, bias)
         self.up, self.down = nn.Linear(dim, hidden, bias=bias), nn.Linear(hidden, dim, bias=bias)

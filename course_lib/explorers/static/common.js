@@ -29,14 +29,14 @@ function labelled(text, name, control) {
 
 /** A list to choose from. */
 function choice(options, send) {
-  const list = make("select", { onchange: () => send(list.value) }, options.map((one) => make("option", { value: one }, one)));
-  return list;
+  const onchange = (event) => send(event.target.value);
+  return make("select", { onchange }, options.map((one) => make("option", { value: one }, one)));
 }
 
 /** A text field. A browser reports a change on Enter, and when the field is left. */
 function textField(size, send) {
-  const field = make("input", { type: "text", size, spellcheck: false, autocomplete: "off", onchange: () => send(field.value) });
-  return field;
+  const onchange = (event) => send(event.target.value);
+  return make("input", { type: "text", size, spellcheck: false, autocomplete: "off", onchange });
 }
 
 /** A slider over whole numbers that sends while it moves; its label also says the value in words. */
