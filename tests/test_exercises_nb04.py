@@ -4,9 +4,9 @@ import random
 import pytest
 import torch
 import torch.nn.functional as F
+from written_answers import assert_diagnosed
 
 from course_lib.exercises import nb04
-from course_lib.exercises.engine.judge import judge
 from course_lib.exercises.nb04 import attention_scores, depatchify, masked_mean, mean_pool, split_heads
 from course_lib.storage import same_storage
 
@@ -124,8 +124,4 @@ WRITTEN = [  # what a learner may write, and how it is answered: None is "correc
 @pytest.mark.parametrize(("name", "body", "diagnosis"), WRITTEN)
 def test_what_learners_write_is_recognised(name, body, diagnosis):
     one = getattr(nb04, name)
-    scope = dict(vars(nb04))
-    exec(body if body.startswith("@") else one.stub.removesuffix("...") + body, scope)
-    result = judge(one, scope[name])
-    assert (result.status == "correct") == (diagnosis is None), result
-    assert result.diagnosis == diagnosis, result
+    assert_diagnosed(nb04, name, body if body.startswith("@") else one.stub.removesuffix("...") + body, diagnosis)

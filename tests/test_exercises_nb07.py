@@ -7,6 +7,7 @@ import random
 import pytest
 import torch
 from torch import nn
+from written_answers import OWN, assert_diagnosed
 
 from course_lib import init
 from course_lib.exercises import nb07
@@ -73,7 +74,6 @@ def test_a_deep_relu_network_keeps_its_signal_in_both_layouts():
     assert init.rms(cruncher.final.weight) == pytest.approx(math.sqrt(2) / 8, rel=0.4)
 
 
-OWN = "a mistake of its own"
 EACH = "for p in model.parameters():\n        "
 MODULES = "for m in model.modules():\n            "
 ROOT = "(2 / m.weight.shape[{}]) ** 0.5"
@@ -121,11 +121,7 @@ WRITTEN = [  # what a learner may write, and how it is answered: None is "correc
 @pytest.mark.parametrize(("name", "body", "diagnosis"), WRITTEN)
 def test_what_learners_write_is_recognised(name, body, diagnosis):
     one = getattr(nb07, name)
-    scope = dict(vars(nb07))
-    exec(one.stub.removesuffix("...") + body, scope)
-    result = judge(one, scope[name])
-    assert (result.status == "correct") == (diagnosis is None), result
-    assert result.diagnosis == (None if diagnosis == OWN else diagnosis), result
+    assert_diagnosed(nb07, name, one.stub.removesuffix("...") + body, diagnosis)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -4,6 +4,7 @@ import copy
 import pytest
 import torch
 from torch import nn
+from written_answers import OWN, assert_diagnosed
 
 from course_lib.exercises import nb08
 from course_lib.exercises.engine.judge import judge
@@ -50,7 +51,6 @@ def test_a_run_draws_from_the_librarys_generators():
     assert torch.equal(weights[0], torch.randn(8, 8, generator=make_generator(5, "weights")))
 
 
-OWN = "a mistake of its own"
 MLP_FORWARD = """
     def forward(self, x):
         for layer in self.layers[:-1]:
@@ -133,11 +133,7 @@ WRITTEN = [  # what a learner may write, and how it is answered: None is "correc
 @pytest.mark.parametrize(("name", "body", "diagnosis"), WRITTEN)
 def test_what_learners_write_is_recognised(name, body, diagnosis):
     one = getattr(nb08, name)
-    scope = dict(vars(nb08))
-    exec(body if one.is_class else one.stub.removesuffix("...") + body, scope)
-    result = judge(one, scope[name])
-    assert (result.status == "correct") == (diagnosis is None), result
-    assert result.diagnosis == (None if diagnosis == OWN else diagnosis), result
+    assert_diagnosed(nb08, name, body if one.is_class else one.stub.removesuffix("...") + body, diagnosis)
 
 
 @pytest.mark.parametrize(

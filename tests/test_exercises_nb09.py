@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 import torch
+from written_answers import OWN, assert_diagnosed
 
 from course_lib import data
 from course_lib.exercises import nb09
@@ -80,7 +81,6 @@ def test_the_librarys_sampler_passes_as_an_answer():
     assert judge(ResumableSampler, Answer).status == "correct"
 
 
-OWN = "a mistake of its own"
 REFUSE = "if open(path, 'rb').read({}){} == b'\\x93NUMPY': raise ValueError\n    return np.memmap(path, dtype, 'r')"
 SAVE = "if tokens.min() < np.iinfo(dtype).min or tokens.max() > np.iinfo(dtype).max:\n        raise ValueError\n    "
 RANDINT = "s = torch.randint({}, (batch_size,), generator=generator)\n    "
@@ -151,11 +151,7 @@ WRITTEN = [  # what a learner may write, and how it is answered: None is "correc
 @pytest.mark.parametrize(("name", "body", "diagnosis"), WRITTEN)
 def test_what_learners_write_is_recognised(name, body, diagnosis):
     one = getattr(nb09, name)
-    scope = dict(vars(nb09))
-    exec(one.stub.removesuffix("...") + body, scope)
-    result = judge(one, scope[name])
-    assert (result.status == "correct") == (diagnosis is None), result
-    assert result.diagnosis == (None if diagnosis == OWN else diagnosis), result
+    assert_diagnosed(nb09, name, one.stub.removesuffix("...") + body, diagnosis)
 
 
 SAMPLER = """class ResumableSampler:

@@ -5,10 +5,10 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
+from written_answers import OWN, assert_diagnosed
 
 from course_lib import optim
 from course_lib.exercises import nb10
-from course_lib.exercises.engine.judge import judge
 from course_lib.exercises.nb10 import AdaGrad, AdamW, Momentum, decay_groups, training_bytes
 from course_lib.modules import Cruncher, get_num_parameters
 from course_lib.storage import measure_memory
@@ -71,7 +71,6 @@ def test_the_groups_make_norms_and_biases_stay():
     assert sum(map(len, (group["params"] for group in optimizer.param_groups))) == len(before)
 
 
-OWN = "a mistake of its own"
 WALK = """class {name}(torch.optim.Optimizer):
     def __init__(self, params, **settings): super().__init__(params, {defaults} | settings)
     {decorator}
@@ -139,11 +138,11 @@ def written(name, lines, decorator="@torch.no_grad()"):
 
 @pytest.mark.parametrize(("name", "lines", "diagnosis"), WRITTEN)
 def test_what_learners_write_is_recognised(name, lines, diagnosis):
-    assert_answered(name, written(name, lines), diagnosis)
+    assert_diagnosed(nb10, name, written(name, lines), diagnosis)
 
 
 def test_without_no_grad_the_line_is_named():
-    result = assert_answered("AdaGrad", written("AdaGrad", [G2, ADA], decorator=""), OWN)
+    result = assert_diagnosed(nb10, "AdaGrad", written("AdaGrad", [G2, ADA], decorator=""), OWN)
     assert result.status == "error" and "in-place operation" in result.message
 
 
@@ -173,7 +172,7 @@ FUNCTIONS = [
 
 @pytest.mark.parametrize(("name", "body", "diagnosis"), FUNCTIONS)
 def test_what_learners_return_is_recognised(name, body, diagnosis):
-    assert_answered(name, getattr(nb10, name).stub.removesuffix("...") + body, diagnosis)
+    assert_diagnosed(nb10, name, getattr(nb10, name).stub.removesuffix("...") + body, diagnosis)
 
 
 @pytest.mark.parametrize(
@@ -191,13 +190,4 @@ def test_what_learners_return_is_recognised(name, body, diagnosis):
     ],
 )  # fmt: skip
 def test_an_answer_of_another_kind_is_named(name, source, sentence):
-    assert sentence in assert_answered(name, source, OWN).message
-
-
-def assert_answered(name, source, diagnosis):
-    one, scope = getattr(nb10, name), dict(vars(nb10))
-    exec(source, scope)
-    result = judge(one, scope[name])
-    assert (result.status == "correct") == (diagnosis is None), result
-    assert result.diagnosis == (None if diagnosis == OWN else diagnosis), result
-    return result
+    assert sentence in assert_diagnosed(nb10, name, source, OWN).message

@@ -5,9 +5,9 @@ import random
 import pytest
 import torch
 from torch import nn
+from written_answers import OWN, assert_diagnosed
 
 from course_lib.exercises import nb11
-from course_lib.exercises.engine.judge import judge
 from course_lib.exercises.nb11 import careful_step, clip_gradients, fit, ignored_settings, scheduled_rate
 from course_lib.exercises.training_runs import claims
 from course_lib.optim import SGD, AdamW
@@ -97,7 +97,6 @@ def test_numbers_are_found_in_any_wording():
     assert sum(claims("the loss is nan", **twice).values()) == 1 and all(claims("nan, nan", **twice).values())
 
 
-OWN = "a mistake of its own"
 LOOP = "optimizer = SGD(model.parameters(), lr={lr})\n    losses = []\n    for x, y in batches:\n        "
 REST = "\n        losses.append(loss.item())\n    return losses"
 STEP = "loss.backward()\n        optimizer.step()"
@@ -147,9 +146,5 @@ WRITTEN = [  # what a learner may write, and how it is answered: None is "correc
 @pytest.mark.parametrize(("name", "body", "diagnosis"), WRITTEN)
 def test_what_learners_write_is_recognised(name, body, diagnosis):
     one = getattr(nb11, name)
-    scope = dict(vars(nb11))
     head = one.stub.partition('"""')[0] + '"""' + one.stub.split('"""')[1] + '"""\n    '
-    exec(head + body, scope)
-    result = judge(one, scope[name])
-    assert (result.status == "correct") == (diagnosis is None), result
-    assert result.diagnosis == (None if diagnosis == OWN else diagnosis), result
+    assert_diagnosed(nb11, name, head + body, diagnosis)

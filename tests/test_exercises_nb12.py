@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from written_answers import OWN, assert_diagnosed
 
 from course_lib.checkpoint import checkpoint_path, latest_checkpoint, load_checkpoint, save_checkpoint
 from course_lib.exercises import nb12
@@ -69,7 +70,6 @@ def test_a_snapshot_is_the_way_back():
     assert nb12._train(model, optimizer, 4) == want
 
 
-OWN = "no misconception of the list, but wrong"
 BOTH = '{"model": model.state_dict(), "optimizer": optimizer.state_dict()}'
 FILE = (
     '{"m": model.state_dict(), "o": optimizer.state_dict(), "s": step, '
@@ -146,11 +146,7 @@ WRITTEN = [  # exercise, what a learner writes, the diagnosis that it gets (None
 @pytest.mark.parametrize(("name", "body", "diagnosis"), WRITTEN)
 def test_what_learners_write_is_recognised(name, body, diagnosis):
     one = getattr(nb12, name)
-    scope = dict(vars(nb12))
-    exec(body if one.is_class else one.stub.removesuffix("...") + body, scope)
-    result = judge(one, scope[name])
-    assert (result.status == "correct") == (diagnosis is None), result
-    assert result.diagnosis == (None if diagnosis == OWN else diagnosis), result
+    assert_diagnosed(nb12, name, body if one.is_class else one.stub.removesuffix("...") + body, diagnosis)
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from written_answers import OWN, assert_diagnosed
 
 from course_lib.exercises import nb13
-from course_lib.exercises.engine.judge import judge
 from course_lib.exercises.nb13 import autocast_dtype, master_steps, pick_recipe, round_by_chance, scaled_step
 from course_lib.floats import BFLOAT16
 from course_lib.optim import SGD
@@ -81,7 +81,6 @@ def test_eight_gpus_and_the_recipes_of_the_library():
     assert found == [*(recipe.name for recipe in recipes), None]
 
 
-OWN = "a mistake of its own"
 LOSS = "with torch.autocast('cpu', dtype=torch.float16):\n        loss = F.mse_loss(model(x), y)\n    "
 BACK = LOSS + "(loss * scale).backward()\n    "
 DIVIDE = "for p in model.parameters():\n        p.grad.div_(scale)\n    "
@@ -132,8 +131,4 @@ WRITTEN = [  # what a learner may write, and how it is answered: None is "correc
 @pytest.mark.parametrize(("name", "body", "diagnosis"), WRITTEN)
 def test_what_learners_write_is_recognised(name, body, diagnosis):
     one = getattr(nb13, name)
-    scope = dict(vars(nb13))
-    exec(one.stub.removesuffix("...") + body, scope)
-    result = judge(one, scope[name])
-    assert (result.status == "correct") == (diagnosis is None), result
-    assert result.diagnosis == (None if diagnosis == OWN else diagnosis), result
+    assert_diagnosed(nb13, name, one.stub.removesuffix("...") + body, diagnosis)

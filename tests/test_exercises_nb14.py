@@ -4,10 +4,10 @@ import re
 
 import pytest
 import torch
+from written_answers import OWN, assert_diagnosed
 
 from course_lib.accounting import account
 from course_lib.exercises import nb14
-from course_lib.exercises.engine.judge import judge
 from course_lib.exercises.nb14 import flops_per_token, gpt_parameters, memory_per_gpu, mfu_and_days, plan_run
 from course_lib.precision import ParameterBytes
 from course_lib.publishing.notebooks import NOTEBOOKS, read_notebook
@@ -71,7 +71,6 @@ def test_the_two_guesses_of_notebook_00_come_back():
     assert not [question for question, what in answered if what == "guess" and question in questions]
 
 
-OWN = "a mistake of its own"
 PLAN = (
     "C = dollars / dollars_per_gpu_hour * 3600 * flop_per_sec * mfu\n    N = min((C / 120) ** 0.5, {})\n    "
     "return dict(parameters=N, tokens={}, days=dollars / dollars_per_gpu_hour / {})"
@@ -115,8 +114,4 @@ WRITTEN = [  # what a learner may write, and how it is answered: None is "correc
 @pytest.mark.parametrize(("name", "body", "diagnosis"), WRITTEN)
 def test_what_learners_write_is_recognised(name, body, diagnosis):
     one = getattr(nb14, name)
-    scope = dict(vars(nb14))
-    exec(one.stub.removesuffix("...") + body, scope)
-    result = judge(one, scope[name])
-    assert (result.status == "correct") == (diagnosis is None), result
-    assert result.diagnosis == (None if diagnosis == OWN else diagnosis), result
+    assert_diagnosed(nb14, name, one.stub.removesuffix("...") + body, diagnosis)

@@ -1,7 +1,7 @@
 """The pictures of notebook 12 show the numbers that they are given, and refuse what cannot be drawn."""
-import io
 
 import pytest
+from figure_views import png
 from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
@@ -10,12 +10,6 @@ from course_lib.figures.style import BLUE, GREEN, GREY, VERMILION
 
 LOSSES = [2.0, 1.5, 1.25, 1.0, 0.75]
 WAYS = {"in place": {"a.pt": ["old", "damaged", "new"]}, "beside": {"a.pt": ["old", "old", "new"], "b": ["", "x", ""]}}
-
-
-def png(figure):
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=50)
-    return file.getvalue()
 
 
 def colour_of(artist):

@@ -1,25 +1,14 @@
 """The pictures of notebook 09 show the bytes, pages and tokens that they are given, and refuse what cannot be drawn."""
-import io
 import mmap
 
 import numpy as np
 import pytest
+from figure_views import png, words
 from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from course_lib.figures import draw_loaded, draw_overlap, draw_readings, draw_windows
 from course_lib.figures.style import BLUE, GREEN, ORANGE, PALE, VERMILION
-
-
-def png(figure: Figure) -> bytes:
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=50)
-    return file.getvalue()
-
-
-def words(axes) -> list[str]:
-    return [text.get_text() for text in axes.texts]
 
 
 def boxes(axes, colour: str) -> list[Rectangle]:

@@ -1,11 +1,11 @@
 """The pictures of floats show what the formats say: every bit, every number, where rounding goes; and they all draw."""
 
-import io
 import re
 
 import numpy as np
 import pytest
 import torch
+from figure_views import png
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.offsetbox import TextArea
@@ -33,12 +33,6 @@ CODES = [
     (E2M1, 0b0001),
     (FLOAT64, 0x3FB999999999999A),
 ]
-
-
-def png(figure: Figure) -> bytes:
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=50)
-    return file.getvalue()
 
 
 def product_of(figure: Figure) -> list[str]:

@@ -1,10 +1,9 @@
 """The pictures of notebook 07 show the numbers that they are given, and refuse what cannot be drawn."""
-import io
 
 import pytest
 import torch
+from figure_views import png, words
 from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
 
 from course_lib.figures import draw_fans, draw_signals, draw_tails
@@ -14,16 +13,6 @@ SIZES = {
     "identity": {"large": [16.0**layer for layer in range(1, 21)], "right": [1.0] * 20},
     "relu": {"small": [0.7**layer for layer in range(1, 21)], "right": [1.1] * 20},
 }
-
-
-def png(figure: Figure) -> bytes:
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=50)
-    return file.getvalue()
-
-
-def words(axes) -> list[str]:
-    return [text.get_text() for text in axes.texts]
 
 
 def test_each_line_is_the_sizes_that_were_given():

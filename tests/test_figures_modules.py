@@ -1,10 +1,9 @@
 """The pictures of notebook 08 show what modules hold and the numbers that they are given, and refuse the rest."""
-import io
 
 import pytest
 import torch
+from figure_views import png
 from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from torch import nn
 
@@ -29,12 +28,6 @@ class Everything(nn.Module):
         self.plain, self.rate, self.sizes = torch.zeros(()), 0.1, [1, 2]
         self.in_a_list = [Linear(1, 1), Linear(1, 1)]
         self.in_a_dict = {"a": torch.zeros(4)}
-
-
-def png(figure: Figure) -> bytes:
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=50)
-    return file.getvalue()
 
 
 def test_every_attribute_that_holds_tensors_has_its_line_and_kind():

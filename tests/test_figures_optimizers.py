@@ -1,11 +1,10 @@
 """The pictures of notebook 10 show the numbers that they are given, and refuse what cannot be drawn."""
-import io
 from functools import partial
 
 import pytest
 import torch
+from figure_views import png
 from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
 
 from course_lib.figures import draw_bytes, draw_paths, draw_steps
 from course_lib.optim import SGD, Adam
@@ -19,12 +18,6 @@ PATHS = {
     for surface in (VALLEY, DIAGONAL_VALLEY)
 }
 BARS = {"first": {"weights": 4, "state": 8}, "second": {"weights": 2.5, "other": 100}}
-
-
-def png(figure: Figure) -> bytes:
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=50)
-    return file.getvalue()
 
 
 def named(axes) -> dict:

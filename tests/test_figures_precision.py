@@ -2,14 +2,11 @@
 import matplotlib.colors
 import pytest
 import torch
+from figure_views import words
 
 from course_lib.figures import draw_gradients, draw_recipe_bytes, draw_recipe_losses, draw_weight_paths
 from course_lib.figures.style import PALE, VERMILION
 from course_lib.floats import BFLOAT16
-
-
-def words(axes) -> list[str]:
-    return [text.get_text() for text in axes.texts]
 
 
 def test_paths_are_stairs_where_they_are_bfloat16_and_lines_lie_at_its_numbers():

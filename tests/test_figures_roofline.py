@@ -1,10 +1,9 @@
 """The pictures of notebook 05 show what the roofline says, and hold it inside their axes, whatever the machine."""
-import io
 import re
 
 import pytest
+from figure_views import png
 from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from course_lib.figures import draw_asynchronous, draw_matmul, draw_roofline, draw_rooflines
@@ -16,12 +15,6 @@ WORK = {"relu": 0.25, "dot": 0.5, "matvec": 0.998, "gelu": 5.0, "matmul": 341.3}
 MINE = [("relu", 0.125, 1.1e9), ("1 row", 0.5, 9e9), ("8", 4.0, 25e9), ("64", 31.0, 93e9), ("256", 114.0, 144e9)]
 THEIRS = [(name, 2 * x, H100.attainable(2 * x)) for name, x, _ in MINE]
 MACHINES = {"slow": Roofline(166e9, 15e9), "fast": Roofline(60e12, 4.3e12), "so slow": Roofline(3e9, 2e9)}
-
-
-def png(figure: Figure) -> bytes:
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=50)
-    return file.getvalue()
 
 
 def roof_line(axes) -> list[tuple[float, float]]:

@@ -1,20 +1,13 @@
 """The pictures of notebook 11 show the numbers that they are given, and refuse what cannot be drawn."""
-import io
 import math
 
 import pytest
-from matplotlib.figure import Figure
+from figure_views import png
 
 from course_lib.figures import draw_losses, draw_norms, draw_overshoot, draw_sweep
 from course_lib.training import History
 
 FALL, RISE = [100 * 0.9**step for step in range(21)], [2.0**step for step in range(9)]
-
-
-def png(figure: Figure) -> bytes:
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=50)
-    return file.getvalue()
 
 
 def named(axes) -> dict[str, object]:

@@ -1,9 +1,8 @@
 """The pictures of notebook 14 show the numbers that they are given, and refuse what cannot be drawn."""
-import io
 
 import pytest
+from figure_views import png, words
 from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from course_lib.figures import draw_changes, draw_fitting, draw_memory, draw_parts, draw_sharding
@@ -16,16 +15,6 @@ PARTS = {
     "one": Parts({"a": 30, "b": 0, "c": 70}, "FLOPs"),
     "two": Parts({"a": 2e9, "b": 1e9, "c": 1e9}, "bytes"),
 }
-
-
-def png(figure: Figure) -> bytes:
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=50)
-    return file.getvalue()
-
-
-def words(axes) -> list[str]:
-    return [text.get_text() for text in axes.texts]
 
 
 def rectangles(axes) -> list[Rectangle]:
